@@ -16,9 +16,7 @@ class Fact(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     @classmethod
-    def read(
-        cls, data: Mapping[str, Any], where: str, error: type[RooflinesError] = FileFormatError
-    ) -> Self:
+    def read(cls, data: Mapping[str, Any], where: str, error: type[RooflinesError] = FileFormatError) -> Self:
         """Validate `data`; a mistake becomes one line that names `where`, the field and the rule.
 
         Raises:

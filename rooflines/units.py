@@ -86,7 +86,9 @@ def parse_quantity(text: object, dimension: Dimension) -> float:
             raise UnitError(
                 f"{text!r} has no unit: write a quantity as a quoted string such as {_EXAMPLE[dimension]}"
             )
-        raise UnitError(f"{text!r} is not a quantity: write a number and a unit such as {_EXAMPLE[dimension]}")
+        raise UnitError(
+            f"{text!r} is not a quantity: write a number and a unit such as {_EXAMPLE[dimension]}"
+        )
     number, unit = match.groups()
     if not unit:
         raise UnitError(f"{text!r} has no unit: write one, such as {_EXAMPLE[dimension]}")

@@ -87,6 +87,7 @@ class Operator:
         cost: of one instance on one device, after sharding.
         count: instances in the pass.
         arithmetic: dtype whose peak the matrix product runs at.
+        storage: format of the weights, or of the cached keys and values, that it reads.
         rows: positions m that a linear kernel multiplies at once (0 where it has no meaning).
         query_rows: new positions per sequence n times query heads per kv head, for attention.
         query_tokens: new positions per sequence n, for attention.
@@ -98,6 +99,7 @@ class Operator:
     cost: Cost
     count: float = 1
     arithmetic: str = "bf16"
+    storage: str = "bf16"
     rows: Number = 0.0
     query_rows: Number = 0.0
     query_tokens: Number = 0.0

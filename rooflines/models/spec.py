@@ -116,7 +116,6 @@ class FeedForward(Fact):
         )
 
 
-
 class Layer(Fact):
     """One decoder block: what mixes positions, what transforms each, and the norms around them.
 

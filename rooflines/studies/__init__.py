@@ -1,0 +1,3 @@
+"""Questions that people ask, answered as tidy tables."""
+
+from __future__ import annotations

@@ -1,0 +1,108 @@
+"""From costs to seconds: what binds an operator, and how long it takes.
+
+The textbook roofline (Williams, Waterman, Patterson 2009, doi 10.1145/1498765.1498785) is the case of
+infinite sharpness, efficiencies of 1 and no overhead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rooflines.costs.cost import Number, Operator, Pass
+from rooflines.timing.forms import saturating, smooth_maximum
+from rooflines.timing.machine import Machine
+
+BOUNDS: Final = ("memory", "compute", "network", "overhead")
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """Seconds of one operator, all its instances together, and what they are made of.
+
+    Attributes:
+        operator: what was timed.
+        seconds: total (s).
+        memory_s: time to move its bytes at the attained bandwidth (s).
+        compute_s: time of its matrix products at the attained peak (s).
+        network_s: time of its bytes on the link (s).
+        overhead_s: floors of its kernels (s).
+    """
+
+    operator: Operator
+    seconds: Number
+    memory_s: Number
+    compute_s: Number
+    network_s: Number
+    overhead_s: Number
+
+    @property
+    def bound(self) -> str | np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
+        """The largest part by name: memory, compute, network or overhead."""
+        return _largest(self.memory_s, self.compute_s, self.network_s, self.overhead_s)
+
+
+@dataclass(frozen=True, slots=True)
+class PassTime:
+    """Seconds of a pass, operator by operator, plus host overhead."""
+
+    operators: tuple[OperatorTime, ...]
+    host_s: float
+    seconds: Number
+
+    @property
+    def bound(self) -> str | np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
+        """What most of the pass waits for."""
+        sums = [
+            sum((getattr(time, part) for time in self.operators), start=0.0)
+            for part in ("memory_s", "compute_s", "network_s", "overhead_s")
+        ]
+        sums[3] = sums[3] + self.host_s
+        return _largest(*sums)
+
+
+def _largest(*parts: Number) -> str | np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
+    stacked = np.stack(np.broadcast_arrays(*parts))
+    chosen = np.array(BOUNDS)[np.argmax(stacked, axis=0)]
+    return str(chosen) if chosen.ndim == 0 else chosen
+
+
+def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
+    """Time of all instances of an operator.
+
+    Raises:
+        MissingPeakError: the device states no peak for the dtype of the arithmetic.
+        ProfileError: a collective on a device that states no link.
+    """
+    constants, cost, count = machine.constants(operator), operator.cost, operator.count
+    if operator.kind == "collective":
+        link = machine.link_bytes_per_s() * constants.bandwidth_efficiency
+        network = cost.network_bytes / link * count
+        overhead = constants.overhead_s * cost.kernels * count
+        return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)
+    bandwidth = machine.profile.bandwidth_bytes_per_s * constants.bandwidth_efficiency
+    memory: Number = cost.bytes_moved / bandwidth * count
+    compute: Number = 0.0
+    if np.any(np.asarray(cost.matmul_flops) > 0):
+        peak = machine.profile.peak_flop_per_s(operator.arithmetic)
+        share = saturating(constants.compute_efficiency, operator.query_tokens, constants.saturation_tokens)
+        compute = cost.matmul_flops / (peak * share) * count
+    overhead = constants.overhead_s * cost.kernels * count
+    seconds = smooth_maximum(memory, compute, constants.sharpness) + overhead
+    return OperatorTime(operator, seconds, memory, compute, 0.0, overhead)
+
+
+def pass_time(forward: Pass, machine: Machine) -> PassTime:
+    """Time of a pass: its operators one after another, plus host overhead."""
+    times = tuple(operator_time(operator, machine) for operator in forward.operators)
+    seconds: Number = machine.overhead_s
+    for time in times:
+        seconds = seconds + time.seconds
+    return PassTime(times, machine.overhead_s, seconds)
+
+
+def attainable_flop_per_s(intensity: Number, peak_flop_per_s: float, bytes_per_s: float) -> Number:
+    """The roof over an intensity: min(peak, intensity x bandwidth) (FLOP/s)."""
+    return np.minimum(peak_flop_per_s, np.asarray(intensity) * bytes_per_s)
