@@ -64,13 +64,13 @@ class Machine:
         Raises:
             ProfileError: the profile states none.
         """
-        link = self.profile.interconnect_bytes_per_s or self.profile.pcie_bytes_per_s
+        link = self.profile.interconnect_per_direction or self.profile.pcie_per_direction
         if link is None:
             raise ProfileError(
                 f"{self.profile.id} states no interconnect bandwidth, so several devices cannot be timed: "
                 "use tensor parallelism 1, or a profile of your own that states it"
             )
-        return link
+        return link.value.si
 
 
 def textbook_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machine:
@@ -102,7 +102,7 @@ def _default_constants(profile: HardwareProfile, operator: Operator) -> Constant
             return Constants(e_b, e_f, DEFAULT_LINEAR_OVERHEAD_S, DEFAULT_SHARPNESS)
         case "decode_attention":
             share, overhead = _DECODE_ATTENTION
-            if operator.storage.startswith("fp8") and "Hopper" in profile.architecture:
+            if operator.storage.startswith("fp8") and "Hopper" in (profile.architecture or ""):
                 share = _DECODE_ATTENTION_FP8_HOPPER
             return Constants(share, e_f, overhead, DEFAULT_SHARPNESS)
         case "prefill_attention":
@@ -112,18 +112,18 @@ def _default_constants(profile: HardwareProfile, operator: Operator) -> Constant
             share, compute, overhead = _MOE
             return Constants(share, compute, overhead, DEFAULT_SHARPNESS)
         case "collective":
-            share, overhead = _COLLECTIVE if profile.interconnect_bytes_per_s else _COLLECTIVE_PCIE
+            share, overhead = _COLLECTIVE if profile.interconnect_per_direction else _COLLECTIVE_PCIE
             return Constants(share, 1.0, overhead, 1.0)
         case "recurrent" | "small":
             return Constants(e_b, e_f, _SMALL_OVERHEAD_S, DEFAULT_SHARPNESS)
 
 
 def _linear_efficiencies(profile: HardwareProfile, operator: Operator) -> tuple[float, float]:
-    from rooflines.dtypes import FORMATS
+    from rooflines.dtypes import number_format
 
-    weights = FORMATS.get(operator.storage)
+    weights = number_format(operator.storage)
     names = ["bf16" if operator.arithmetic == "fp16" else operator.arithmetic, operator.arithmetic]
-    if weights and weights.bits < 12 and operator.arithmetic in ("bf16", "fp16"):  # noqa: PLR2004 - below 16 bits
+    if weights.bits < 12 and operator.arithmetic in ("bf16", "fp16"):  # noqa: PLR2004 - below 16 bits
         names.insert(0, _WEIGHT_ONLY[8 if weights.bits > 6 else 4])  # noqa: PLR2004 - 8-bit and 4-bit families
     for name in names:
         prior = prior_of(profile.id, name)

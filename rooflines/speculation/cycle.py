@@ -1,0 +1,153 @@
+"""The draft-and-verify cycle: what it costs, what it yields, and so how much faster it is.
+
+eta = tau / kappa with kappa = (T_draft + T_verify + T_overhead) / T_target (DFlash, arXiv 2602.06036, eq. 1;
+DSpark, arXiv 2607.05147, eq. 1, with overhead added). Leviathan et al. 2023 (arXiv 2211.17192, theorem 3.8)
+is the case of a free verify: kappa = gamma c + 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rooflines.costs.cost import Number
+from rooflines.speculation.acceptance import Acceptance
+from rooflines.speculation.drafters.base import Draft, Drafter
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.roofline import PassTime
+
+
+@dataclass(frozen=True, slots=True)
+class CycleTimes:
+    """Times of a cycle before anything is known of acceptance.
+
+    Attributes:
+        target: one plain decode step.
+        verify: the verify pass.
+        draft: the draft.
+        overhead_s: time per cycle outside draft and verify (s).
+        draft_length: gamma.
+    """
+
+    target: PassTime
+    verify: PassTime
+    draft: Draft
+    overhead_s: Number
+    draft_length: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """A cycle with its acceptance; numbers or arrays that broadcast.
+
+    Attributes:
+        tokens_per_cycle: tau, the target's own token included.
+        target_step_s: time of one plain decode step (s).
+        draft_s: time of the draft, catching up included (s).
+        verify_s: time of the verify pass (s).
+        overhead_s: time per cycle outside both (s).
+        draft_length: gamma.
+        verify_width: n, positions verified.
+    """
+
+    tokens_per_cycle: Number
+    target_step_s: Number
+    draft_s: Number
+    verify_s: Number
+    overhead_s: Number
+    draft_length: Number
+    verify_width: Number
+
+    @property
+    def cycle_s(self) -> Number:
+        """Time of one cycle (s)."""
+        return self.draft_s + self.verify_s + self.overhead_s
+
+    @property
+    def cycle_cost(self) -> Number:
+        """kappa: time of a cycle in plain decode steps."""
+        return self.cycle_s / self.target_step_s
+
+    @property
+    def cost_ratio(self) -> Number:
+        """c: draft time per drafted token in plain decode steps; 0 where nothing is drafted."""
+        per_cycle = self.draft_s / self.target_step_s
+        return per_cycle / np.maximum(self.draft_length, 1.0)
+
+    @property
+    def speedup(self) -> Number:
+        """eta = tau / kappa, over plain decoding on the same machine."""
+        return self.tokens_per_cycle / self.cycle_cost
+
+    @property
+    def time_per_token_s(self) -> Number:
+        """L, time per emitted token of a sequence (s)."""
+        return self.cycle_s / self.tokens_per_cycle
+
+
+def cycle_times(
+    target: Deployment,
+    drafter: Drafter,
+    batch: Number,
+    context: Number,
+    draft_length: Number,
+    overhead_s: Number = 0.0,
+) -> CycleTimes:
+    """Price the three parts of a cycle; independent of acceptance, so priced once for many.
+
+    Args:
+        target: the model that is sped up, as it is served.
+        drafter: who proposes.
+        batch: B sequences.
+        context: S cached positions per sequence.
+        draft_length: gamma; 0 is plain decoding.
+        overhead_s: time per cycle outside draft and verify: accept, reject, roll back (s).
+    """
+    draft = drafter.draft(batch, context, draft_length)
+    verify = target.verify(batch, context, draft.verify_width, draft.ancestors)
+    return CycleTimes(target.decode(batch, context), verify, draft, overhead_s, draft_length)
+
+
+def cycle(times: CycleTimes, acceptance: Acceptance) -> Cycle:
+    """What the cycle yields and costs under an acceptance model.
+
+    The draft's catch-up step is paid after a cycle in which all drafts were accepted.
+    """
+    length = np.asarray(times.draft_length)
+    all_accepted = acceptance.survival(length)
+    return Cycle(
+        tokens_per_cycle=acceptance.tokens_per_cycle(length),
+        target_step_s=times.target.seconds,
+        draft_s=times.draft.seconds + all_accepted * times.draft.catch_up_s,
+        verify_s=times.verify.seconds,
+        overhead_s=times.overhead_s,
+        draft_length=times.draft_length,
+        verify_width=times.draft.verify_width,
+    )
+
+
+def break_even_acceptance(times: CycleTimes, iterations: int = 60) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """The constant acceptance from which the cycle beats plain decoding; NaN where none does.
+
+    Bisection on tau(alpha, gamma) - kappa(alpha), which rises in alpha since a drafted token costs less
+    than the cycle that it saves wherever it pays at all.
+
+    Args:
+        times: of cycles, any shape.
+        iterations: halvings; 60 reach the last bit.
+    """
+    shape = np.shape(cycle(times, Acceptance.constant(1.0)).speedup)
+    low, high = np.zeros(shape), np.ones(shape)
+    for _ in range(iterations):
+        middle = (low + high) / 2
+        wins = np.asarray(cycle(times, Acceptance.constant(middle)).speedup) >= 1.0
+        low, high = np.where(wins, low, middle), np.where(wins, middle, high)
+    best = np.asarray(cycle(times, Acceptance.constant(1.0)).speedup)
+    return np.where(best >= 1.0, high, np.nan)
+
+
+def break_even_cost_ratio(outcome: Cycle) -> Number:
+    """The draft cost ratio c up to which the cycle beats plain decoding, all else equal; below 0: never."""
+    left = outcome.tokens_per_cycle - (outcome.verify_s + outcome.overhead_s) / outcome.target_step_s
+    return left / np.maximum(outcome.draft_length, 1.0)
