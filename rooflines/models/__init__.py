@@ -1,0 +1,1 @@
+"""Models: what layers they have, read from config files and checkpoint headers."""

@@ -7,149 +7,70 @@ that parameter counts, weight bytes and FLOPs come from one place.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Self
 
-from pydantic import Field, NonNegativeInt, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
+from rooflines.dtypes import number_format
+from rooflines.errors import InputError
 from rooflines.facts import Fact
+from rooflines.models.attention import Attention, CrossAttention, Indexer, LatentAttention
+from rooflines.models.feed_forward import FeedForward, MixtureOfExperts
+from rooflines.models.layer import Block, Layer, Mixer, group_layers, matrix_bytes, plain_bytes
+from rooflines.models.matrix import Matrix, State
+from rooflines.models.recurrent import GatedDeltaNet, KimiDeltaAttention, Mamba, Mamba2
+
+__all__ = [
+    "Attention",
+    "Block",
+    "CrossAttention",
+    "FeedForward",
+    "GatedDeltaNet",
+    "Indexer",
+    "KimiDeltaAttention",
+    "LatentAttention",
+    "Layer",
+    "Mamba",
+    "Mamba2",
+    "Matrix",
+    "Mixer",
+    "MixtureOfExperts",
+    "ModelSpec",
+    "MultiTokenPrediction",
+    "State",
+]
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """A weight of shape [outputs, inputs], `copies` times (experts), with an optional bias.
-
-    Attributes:
-        name: role, e.g. ``query``, ``down``, ``router``.
-        inputs: columns (elements).
-        outputs: rows (elements).
-        bias: whether a bias of `outputs` elements is added.
-        copies: how many such matrices exist (experts).
-    """
-
-    name: str
-    inputs: int
-    outputs: int
-    bias: bool = False
-    copies: int = 1
-
-    @property
-    def elements(self) -> int:
-        """Weights without biases."""
-        return self.copies * self.inputs * self.outputs
-
-    @property
-    def parameters(self) -> int:
-        """Weights with biases."""
-        return self.elements + (self.copies * self.outputs if self.bias else 0)
-
-
-class Attention(Fact):
-    """Softmax attention with H query heads and K key/value heads (MHA, GQA and MQA).
+class MultiTokenPrediction(Fact):
+    """A module that drafts one more token from the model's last hidden state (DeepSeek-V3, section 2.2).
 
     Attributes:
-        query_heads: H.
-        kv_heads: K; divides H.
-        head_size: d of queries and keys; explicit, never assumed to be h / H.
-        value_head_size: d of values.
-        qkv_bias: biases on q, k and v.
-        output_bias: bias on the output projection.
-        qk_norm: norms of queries and keys: one of width d a head, or one over all heads.
-        window: newest positions that a query sees, itself included; None sees all.
-        causal: False where queries of a pass also see later ones of the same pass (encoders, block drafters).
+        layers: its own blocks.
+        projection: it starts with a projection of the hidden state beside an embedding, 2 h to h.
+        norms: norms of width h besides those in the layers.
+        own_embedding: it stores its own copy of the embedding table.
+        own_head: it stores its own copy of the head.
     """
 
-    kind: Literal["attention"] = "attention"
-    query_heads: PositiveInt
-    kv_heads: PositiveInt
-    head_size: PositiveInt
-    value_head_size: PositiveInt
-    qkv_bias: bool = False
-    output_bias: bool = False
-    qk_norm: Literal["none", "head", "full"] = "none"
-    window: PositiveInt | None = None
-    causal: bool = True
+    layers: tuple[Layer, ...] = Field(min_length=1)
+    projection: bool = True
+    norms: NonNegativeInt = 3
+    own_embedding: bool = False
+    own_head: bool = False
 
     def matrices(self, hidden: int) -> tuple[Matrix, ...]:
-        """Query, key, value and output projections of a layer of width `hidden`."""
-        query, value = self.query_heads * self.head_size, self.kv_heads * self.value_head_size
-        return (
-            Matrix("query", hidden, query, self.qkv_bias),
-            Matrix("key", hidden, self.kv_heads * self.head_size, self.qkv_bias),
-            Matrix("value", hidden, value, self.qkv_bias),
-            Matrix("output", self.query_heads * self.value_head_size, hidden, self.output_bias),
-        )
-
-    @property
-    def vector_parameters(self) -> int:
-        """Parameters that are no matrix: the query and key norms."""
-        widths = {
-            "none": 0,
-            "head": 2 * self.head_size,
-            "full": (self.query_heads + self.kv_heads) * self.head_size,
-        }
-        return widths[self.qk_norm]
-
-    @property
-    def kv_elements_per_position(self) -> int:
-        """Key and value elements cached per position."""
-        return self.kv_heads * (self.head_size + self.value_head_size)
-
-
-class FeedForward(Fact):
-    """Two matrices around an activation, or three when `gated` (SwiGLU, GeGLU)."""
-
-    kind: Literal["dense"] = "dense"
-    width: PositiveInt
-    gated: bool
-    bias: bool = False
-
-    def matrices(self, hidden: int) -> tuple[Matrix, ...]:
-        """Gate (when gated), up and down projections."""
-        gate = (Matrix("gate", hidden, self.width, self.bias),) if self.gated else ()
-        return (
-            *gate,
-            Matrix("up", hidden, self.width, self.bias),
-            Matrix("down", self.width, hidden, self.bias),
-        )
-
-
-class Layer(Fact):
-    """One decoder block: what mixes positions, what transforms each, and the norms around them.
-
-    Attributes:
-        mixer: attention, or None in a block without one.
-        feed_forwards: usually one; none in a block that only mixes; two where dense and MoE run side by side.
-        norms: norms of width h.
-        norm_bias: LayerNorm with a bias (2 h parameters) rather than RMSNorm (h).
-        formats: storage format by matrix name where it differs from the model's `dtype`.
-    """
-
-    mixer: Attention | None
-    feed_forwards: tuple[FeedForward, ...]
-    norms: NonNegativeInt
-    norm_bias: bool = False
-    formats: tuple[tuple[str, str], ...] = ()
-
-    def matrices(self, hidden: int) -> tuple[Matrix, ...]:
-        """All weight matrices of the layer."""
-        mixing = self.mixer.matrices(hidden) if self.mixer else ()
-        return (*mixing, *(matrix for block in self.feed_forwards for matrix in block.matrices(hidden)))
-
-    def vector_parameters(self, hidden: int) -> int:
-        """Parameters that are no matrix: norms."""
-        own = self.mixer.vector_parameters if self.mixer else 0
-        return own + self.norms * hidden * (2 if self.norm_bias else 1)
+        """The projection; those of the layers are theirs."""
+        return (Matrix("mtp_projection", 2 * hidden, hidden),) if self.projection else ()
 
     def parameters(self, hidden: int) -> int:
-        """Parameters of the layer."""
-        return sum(matrix.parameters for matrix in self.matrices(hidden)) + self.vector_parameters(hidden)
+        """Parameters of the module, copies of embedding and head not included."""
+        own = sum(matrix.parameters for matrix in self.matrices(hidden)) + self.norms * hidden
+        return own + sum(layer.parameters(hidden) for layer in self.layers)
 
 
 class ModelSpec(Fact):
-    """A decoder as a tuple of layers between an embedding and a head.
+    """A decoder as a tuple of layers between an embedding and a head, with an encoder where it has one.
 
     Attributes:
         name: what people call it.
@@ -167,6 +88,14 @@ class ModelSpec(Fact):
         final_norm: a norm before the head.
         norm_bias: whether these two norms have biases.
         ignored_keys: config keys that were not read.
+        encoder: layers of the encoder, in order (T5); their `final_norm` is counted with them.
+        mtp: multi-token-prediction modules; apart from `parameters_total`, as in published totals.
+        gathered: further tables of which a pass reads one row a position (Gemma-3n's per-layer embeddings).
+        extras: further matrices outside the layers that every position goes through.
+        extra_vector_parameters: parameters outside the layers that are neither matrices nor norms of width h.
+        formats: storage format of ``embedding``, ``head`` and `extras` where it differs from `dtype`.
+        kv_dtype: format of cached keys and values that the checkpoint asks for; None for that of activations.
+        not_counted: what the file describes beside this model (vision towers).
     """
 
     name: str
@@ -184,11 +113,31 @@ class ModelSpec(Fact):
     final_norm: bool = True
     norm_bias: bool = False
     ignored_keys: tuple[str, ...] = ()
+    encoder: tuple[Layer, ...] = ()
+    mtp: tuple[MultiTokenPrediction, ...] = ()
+    gathered: tuple[Matrix, ...] = ()
+    extras: tuple[Matrix, ...] = ()
+    extra_vector_parameters: NonNegativeInt = 0
+    formats: tuple[tuple[str, str], ...] = ()
+    kv_dtype: str | None = None
+    not_counted: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _known_formats(self) -> Self:
+        number_format(self.dtype)
+        if self.kv_dtype is not None:
+            number_format(self.kv_dtype)
+        return self
 
     @cached_property
     def layer_groups(self) -> tuple[tuple[Layer, int], ...]:
         """Distinct layers with how often each occurs, in order of first appearance."""
-        return tuple(Counter(self.layers).items())
+        return group_layers(self.layers)
+
+    @cached_property
+    def encoder_groups(self) -> tuple[tuple[Layer, int], ...]:
+        """Distinct encoder layers with how often each occurs."""
+        return group_layers(self.encoder)
 
     @property
     def embedding_parameters(self) -> int:
@@ -200,17 +149,154 @@ class ModelSpec(Fact):
         """Parameters of the head as a matrix, whether or not it is stored apart from the embedding."""
         return self.embedding_parameters + (self.vocabulary if self.head_bias else 0)
 
+    @property
+    def head(self) -> Matrix:
+        """The head as a matrix."""
+        return Matrix("head", self.embedding_width or self.hidden, self.vocabulary, self.head_bias)
+
+    @property
+    def embedding_projections(self) -> tuple[Matrix, ...]:
+        """Projections from the embedding's width to h and back, where they differ."""
+        width = self.embedding_width
+        if width is None or width == self.hidden:
+            return ()
+        return (
+            Matrix("embedding_in", width, self.hidden),
+            Matrix("embedding_out", self.hidden, width),
+        )
+
+    @property
+    def _outer_vectors(self) -> int:
+        norms = self.embedding_norm + self.final_norm + bool(self.encoder)
+        return norms * self.hidden * (2 if self.norm_bias else 1) + self.extra_vector_parameters
+
+    @property
+    def _outer_matrices(self) -> tuple[Matrix, ...]:
+        return (*self.embedding_projections, *self.extras)
+
+    @property
+    def _tables(self) -> int:
+        # Of these a pass reads a row a position; the embedding counts where it is not read again as the head.
+        positions = self.position_rows * self.hidden
+        return positions + sum(table.parameters for table in self.gathered)
+
     @cached_property
     def parameters_total(self) -> int:
-        """Distinct parameters stored."""
-        norm = self.hidden * (2 if self.norm_bias else 1)
-        width = self.embedding_width
-        projections = 2 * width * self.hidden if width and width != self.hidden else 0
+        """Distinct parameters stored; multi-token-prediction modules are apart (`parameters_mtp`)."""
+        return self._outside + sum(
+            count * layer.parameters(self.hidden)
+            for layer, count in (*self.layer_groups, *self.encoder_groups)
+        )
+
+    @cached_property
+    def parameters_active(self) -> int:
+        """Parameters that one token uses, embedding tables included in full."""
+        return self._outside + sum(
+            count * layer.parameters_active(self.hidden)
+            for layer, count in (*self.layer_groups, *self.encoder_groups)
+        )
+
+    @property
+    def parameters_active_without_embedding(self) -> int:
+        """Parameters that one token multiplies or adds: no gathered tables, but the head, tied or not."""
+        own = 0 if self.tied_embeddings else self.embedding_parameters
+        return self.parameters_active - own - self._tables
+
+    @property
+    def _outside(self) -> int:
+        head = self.head_parameters - (self.embedding_parameters if self.tied_embeddings else 0)
+        matrices = sum(matrix.parameters for matrix in self._outer_matrices)
+        return self.embedding_parameters + head + self._tables + matrices + self._outer_vectors
+
+    @cached_property
+    def parameters_mtp(self) -> int:
+        """Parameters of the multi-token-prediction modules, copies of embedding and head included."""
+        copies = sum(
+            module.own_embedding * self.embedding_parameters + module.own_head * self.head_parameters
+            for module in self.mtp
+        )
+        return copies + sum(module.parameters(self.hidden) for module in self.mtp)
+
+    @property
+    def buffers(self) -> int:
+        """Numbers in the checkpoint that are no parameters, in the main layers (correction biases)."""
+        return sum(count * layer.buffers for layer, count in self.layer_groups)
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of all weights as stored, scales included; multi-token prediction is apart."""
+        formats = dict(self.formats)
+        layers = sum(
+            count * layer.weight_bytes(self.hidden, self.dtype)
+            for layer, count in (*self.layer_groups, *self.encoder_groups)
+        )
+        embedding = Matrix("embedding", self.embedding_width or self.hidden, self.vocabulary)
+        matrices = [embedding, *self._outer_matrices, *self.gathered]
+        if not self.tied_embeddings:
+            matrices.append(self.head)
+        bias = self.vocabulary if self.head_bias and self.tied_embeddings else 0
+        vectors = self.position_rows * self.hidden + self._outer_vectors + bias
         return (
-            self.embedding_parameters
-            + (self.head_parameters - (self.embedding_parameters if self.tied_embeddings else 0))
-            + self.position_rows * self.hidden
-            + projections
-            + norm * (self.embedding_norm + self.final_norm)
-            + sum(count * layer.parameters(self.hidden) for layer, count in self.layer_groups)
+            layers
+            + sum(matrix_bytes(m, formats.get(m.name, self.dtype), self.dtype) for m in matrices)
+            + plain_bytes(vectors, self.dtype)
+        )
+
+    @property
+    def kv_elements_per_token(self) -> int:
+        """Key and value elements that one more position appends, in all layers."""
+        return sum(count * layer.kv_elements_per_position for layer, count in self.layer_groups)
+
+    def kv_elements(self, context: int) -> int:
+        """Elements cached per sequence after `context` positions: windows keep only their newest.
+
+        Raises:
+            InputError: a negative context.
+        """
+        if context < 0:
+            raise InputError(f"context is {context}: it must be 0 or more positions")
+        return sum(count * layer.kv_elements(context) for layer, count in self.layer_groups)
+
+    def kv_bytes(self, context: int, dtype: str | None = None) -> float:
+        """Bytes cached per sequence after `context` positions.
+
+        Args:
+            context: S positions.
+            dtype: format of the cache; None for the checkpoint's (`kv_dtype`, else `dtype`).
+        """
+        return self.kv_elements(context) * self._kv_bytes_per_element(dtype)
+
+    def kv_bytes_per_token(self, context: int | None = None, dtype: str | None = None) -> float:
+        """Bytes cached per token of context: what one position appends, or the mean over `context` positions.
+
+        The two differ where windows or chunks forget positions.
+        """
+        if not context:
+            return self.kv_elements_per_token * self._kv_bytes_per_element(dtype)
+        return self.kv_bytes(context, dtype) / context
+
+    def _kv_bytes_per_element(self, dtype: str | None) -> float:
+        return number_format(dtype or self.kv_dtype or self.dtype).bytes_per_element
+
+    @property
+    def state_elements(self) -> int:
+        """Constant state per sequence, in elements."""
+        return sum(count * state.elements for layer, count in self.layer_groups for state in layer.states)
+
+    @property
+    def state_bytes(self) -> float:
+        """Constant state per sequence, in bytes."""
+        return sum(
+            count * state.elements * number_format(state.dtype or self.dtype).bytes_per_element
+            for layer, count in self.layer_groups
+            for state in layer.states
+        )
+
+    @property
+    def cross_kv_elements_per_encoder_position(self) -> int:
+        """Key and value elements of cross-attention kept per encoder position."""
+        return sum(
+            count * layer.cross.kv_elements_per_encoder_position
+            for layer, count in self.layer_groups
+            if layer.cross
         )
