@@ -1,0 +1,251 @@
+"""What is stated about a device: cited numbers, never formulas.
+
+Peaks are dense (no 2:4 sparsity) with FP32 accumulation and are keyed by the dtype of the arithmetic.
+Keys with a suffix are other instructions of the same dtype and stand in for nothing: ``fp16_acc16`` and
+``fp8_acc16`` accumulate in FP16, ``fp8_mx`` is block-scaled MXFP8, ``fp64_tensor`` is the matrix unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from rooflines.dtypes import ARITHMETIC
+from rooflines.errors import MissingPeakError, ProfileError, UnitError, UnknownNameError, near_matches
+from rooflines.facts import Fact
+from rooflines.units import Dimension, parse_quantity
+
+PEAK_KEYS: Final = (*ARITHMETIC, "fp16_acc16", "fp8_acc16", "fp8_mx", "fp64_tensor")
+UNVERIFIED: Final = "from memory, unverified"
+Basis = Literal["datasheet", "measured", "derived", "assumed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number as a file writes it and as formulas use it.
+
+    Attributes:
+        text: with its unit, e.g. ``3.35 TB/s``; a count has none.
+        si: in SI (bytes, bytes/s, FLOP/s, hertz, watts, or the count).
+    """
+
+    text: str
+    si: float
+
+
+def _quantity(given: object, dimension: Dimension) -> Quantity:
+    if isinstance(given, Quantity):
+        return given
+    if isinstance(given, str) and "spars" in given.lower():
+        raise ValueError("peaks are dense: write the figure without sparsity (half of a 2:4 sparse one)")
+    try:
+        si = parse_quantity(given, dimension)
+    except UnitError as error:
+        # Pydantic adds the name of the field to a ValueError only.
+        raise ValueError(str(error)) from None
+    if si == 0:
+        raise ValueError(f"{given!r} must be above zero: leave out what is not known")
+    return Quantity(str(given), si)
+
+
+def _count(given: object) -> Quantity:
+    if isinstance(given, Quantity):
+        return given
+    if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
+        raise ValueError(f"{given!r} is not a count: write a whole number above zero, without quotes")
+    return Quantity(str(given), float(given))
+
+
+Bytes = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="byte"))]
+BytesPerSecond = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="byte/s"))]
+FlopPerSecond = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="FLOP/s"))]
+Hertz = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="Hz"))]
+Watts = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="W"))]
+Count = Annotated[Quantity, BeforeValidator(_count)]
+
+Q = TypeVar("Q")
+
+
+def _as_tuple(given: object) -> object:
+    return tuple(given) if isinstance(given, list) else given
+
+
+class Statement(Fact, Generic[Q]):
+    """One number, how we know it and who says so.
+
+    Attributes:
+        value: the number.
+        basis: ``datasheet`` (a vendor's document or a compilation of such), ``measured``, ``derived`` or
+            ``assumed``.
+        source: a key of the profile's ``[sources]``; None where a user's own profile gives none.
+        stated: what the source prints, where that differs from the value.
+        note: what a reader should know before relying on it.
+    """
+
+    value: Q
+    basis: Basis
+    source: str | None = None
+    stated: str | None = None
+    note: str | None = None
+
+
+class Entry(Statement[Q], Generic[Q]):
+    """An adopted number, with the statements that contradict it.
+
+    A plain value in place of the table (``memory_bandwidth = "3.35 TB/s"``) is an unsourced assumption.
+    """
+
+    conflicts: Annotated[tuple[Statement[Q], ...], BeforeValidator(_as_tuple)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_value_is_assumed(cls, given: object) -> object:
+        return given if isinstance(given, Mapping | Entry) else {"value": given, "basis": "assumed"}
+
+
+class HardwareProfile(Fact):
+    """A device as its sources describe it; what no source states is absent.
+
+    Bandwidths of links are per device: in one direction, or both together (``interconnect_total``).
+    ``gpu_memory_limit`` is the share of unified memory that a GPU may use.
+    """
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+    name: str
+    vendor: str = ""
+    architecture: str = ""
+    memory_type: str = ""
+    identity_source: str | None = None
+    kind: Literal["gpu", "tpu", "asic", "soc", "cpu"] | None = None
+    status: Literal["shipping", "announced"] = "shipping"
+    aliases: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+    year: Entry[Count] | None = None
+    memory_capacity: Entry[Bytes] | None = None
+    memory_capacity_nominal: Entry[Bytes] | None = None
+    gpu_memory_limit: Entry[Bytes] | None = None
+    memory_bandwidth: Entry[BytesPerSecond] | None = None
+    last_level_cache: Entry[Bytes] | None = None
+    compute_units: Entry[Count] | None = None
+    base_clock: Entry[Hertz] | None = None
+    boost_clock: Entry[Hertz] | None = None
+    tensor_clock: Entry[Hertz] | None = None
+    tdp: Entry[Watts] | None = None
+    interconnect_per_direction: Entry[BytesPerSecond] | None = None
+    interconnect_total: Entry[BytesPerSecond] | None = None
+    interconnect_per_link: Entry[BytesPerSecond] | None = None
+    c2c_per_direction: Entry[BytesPerSecond] | None = None
+    pcie_per_direction: Entry[BytesPerSecond] | None = None
+    peaks: dict[str, Entry[FlopPerSecond]] = Field(default_factory=dict)
+    sources: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("peaks", mode="before")
+    @classmethod
+    def _known_dense_peaks(cls, given: object) -> object:
+        if not isinstance(given, Mapping):
+            raise ValueError('peaks is a table: write [peaks] and below it bf16 = "989 TFLOP/s"')  # noqa: TRY004 - pydantic reports a ValueError only
+        for key, entry in given.items():
+            if "spars" in key or (isinstance(entry, Mapping) and any("spars" in field for field in entry)):
+                raise ValueError(f"{key}: peaks are dense: leave sparsity out (halve a 2:4 sparse figure)")
+            if key not in PEAK_KEYS:
+                raise ValueError(f"unknown dtype {key!r}; known: {', '.join(PEAK_KEYS)}")
+        return given
+
+    @model_validator(mode="after")
+    def _sources_are_listed(self) -> HardwareProfile:
+        cited = [("identity_source", self.identity_source)]
+        for field, entry in self.entries():
+            cited += [(field, one.source) for one in (entry, *entry.conflicts)]
+        for field, source in cited:
+            if source is not None and source not in self.sources:
+                near = near_matches(source, self.sources)
+                hint = f"; did you mean {near[0]!r}?" if near else ""
+                raise ValueError(f"{field}: source {source!r} is not a key of [sources]{hint}")
+        return self
+
+    def entries(self) -> Iterator[tuple[str, Entry[Quantity]]]:
+        """Every stated number with its field, peaks as ``peaks.bf16``."""
+        for field in type(self).model_fields:
+            value = getattr(self, field)
+            if isinstance(value, Entry):
+                yield field, value
+        for dtype, entry in self.peaks.items():
+            yield f"peaks.{dtype}", entry
+
+    def source_of(self, statement: Statement[Any]) -> str | None:
+        """The URL (or words) behind a statement; None where none was given."""
+        return None if statement.source is None else self.sources[statement.source]
+
+    def peak_flop_per_s(self, dtype: str) -> float:
+        """The dense, FP32-accumulate peak of an arithmetic dtype (FLOP/s).
+
+        Raises:
+            MissingPeakError: no source states it. Another dtype's peak never stands in.
+            UnknownNameError: `dtype` is no key of a peak.
+        """
+        if dtype in self.peaks:
+            return self.peaks[dtype].value.si
+        if dtype not in PEAK_KEYS:
+            raise UnknownNameError("arithmetic dtype", dtype, PEAK_KEYS, f"(known: {', '.join(PEAK_KEYS)})")
+        stated = f"choose one that is stated: {', '.join(self.peaks)}" if self.peaks else "it states no peak"
+        raise MissingPeakError(f"{self.id} states no dense {dtype} peak; {stated}")
+
+    @property
+    def bandwidth_bytes_per_s(self) -> float:
+        """Peak memory bandwidth (bytes/s).
+
+        Raises:
+            ProfileError: not stated.
+        """
+        return self._needed("memory_bandwidth")
+
+    @property
+    def capacity_bytes(self) -> float:
+        """Memory that a model may fill (bytes): the GPU's share of unified memory where a limit is stated.
+
+        Raises:
+            ProfileError: not stated.
+        """
+        return self._needed("memory_capacity" if self.gpu_memory_limit is None else "gpu_memory_limit")
+
+    @property
+    def interconnect_bytes_per_s(self) -> float | None:
+        """Bandwidth to the other devices in one direction (bytes/s), or None where it is not stated.
+
+        Half of a total is not assumed: sources disagree on what a total counts.
+        """
+        return _si(self.interconnect_per_direction)
+
+    @property
+    def pcie_bytes_per_s(self) -> float | None:
+        """Bandwidth to the host in one direction (bytes/s), or None where it is not stated."""
+        return _si(self.pcie_per_direction)
+
+    @property
+    def last_level_cache_bytes(self) -> float | None:
+        """Size of the cache before memory (bytes), or None where it is not stated."""
+        return _si(self.last_level_cache)
+
+    def ridge_point(self, dtype: str) -> float:
+        """Intensity from which arithmetic, not memory, bounds a kernel (FLOP/byte).
+
+        Peak over bandwidth: Williams, Waterman and Patterson 2009, https://doi.org/10.1145/1498765.1498785.
+
+        Raises:
+            MissingPeakError: no such peak is stated.
+            ProfileError: no memory bandwidth is stated.
+        """
+        return self.peak_flop_per_s(dtype) / self.bandwidth_bytes_per_s
+
+    def _needed(self, field: str) -> float:
+        entry: Entry[Quantity] | None = getattr(self, field)
+        if entry is None:
+            raise ProfileError(f"{self.id} states no {field}: add it to a profile of your own to go on")
+        return entry.value.si
+
+
+def _si(entry: Entry[Quantity] | None) -> float | None:
+    return None if entry is None else entry.value.si
