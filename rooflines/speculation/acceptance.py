@@ -93,8 +93,8 @@ class Acceptance:
             return np.zeros(lengths.shape, dtype=bool)
         return np.asarray(lengths > self.measured_length)
 
-    def conditional_at(self, position: Number) -> Number:
-        """c_k at each of the positions given (1 or more), by broadcasting."""
+    def conditional(self, position: Number) -> Number:
+        """The rate c_k at each of the positions given (1 or more), by broadcasting."""
         positions = whole_number(position, "position", least=1)
         beyond = np.maximum(positions - len(self.listed), 0.0)
         rate = np.minimum(np.asarray(self.listed[-1]) * np.asarray(self.decay) ** beyond, 1.0)
@@ -102,10 +102,10 @@ class Acceptance:
             rate = np.where(positions == index, listed, rate)
         return _plain(rate)
 
-    def survival_at(self, position: Number) -> Number:
+    def survival(self, position: Number) -> Number:
         """a_k, the probability that position k and all before it are accepted, by broadcasting; a_0 is 1.
 
-        At the draft length it is the probability that the whole draft is accepted.
+        At position = draft length it is the probability that the whole draft is accepted.
         """
         positions = whole_number(position, "position")
         if self.is_constant:
@@ -115,17 +115,17 @@ class Acceptance:
             survival = np.where(positions >= index, survival * rate, survival)
         return _plain(survival)
 
-    def conditional(self, draft_length: int) -> NDArray[np.float64]:
-        """c_1 .. c_gamma; shape (..., draft_length), leading axes those of the rates."""
+    def conditional_profile(self, draft_length: int) -> NDArray[np.float64]:
+        """All of c_1 .. c_gamma; shape (..., draft_length), leading axes those of the rates."""
         return self._along(draft_length)
 
-    def survival(self, draft_length: int) -> NDArray[np.float64]:
-        """a_1 .. a_gamma; shape (..., draft_length), leading axes those of the rates."""
+    def survival_profile(self, draft_length: int) -> NDArray[np.float64]:
+        """All of a_1 .. a_gamma; shape (..., draft_length), leading axes those of the rates."""
         return np.asarray(np.cumprod(self._along(draft_length), axis=-1), dtype=float)
 
     def length_probabilities(self, draft_length: int) -> NDArray[np.float64]:
         """Probability that a cycle accepts 0, 1, .. gamma drafted tokens; shape (..., draft_length + 1)."""
-        survival = self.survival(draft_length)
+        survival = self.survival_profile(draft_length)
         edge = np.ones((*survival.shape[:-1], 1))
         at_least = np.concatenate([edge, survival, np.zeros_like(edge)], axis=-1)
         return np.asarray(-np.diff(at_least, axis=-1), dtype=float)
