@@ -294,7 +294,7 @@ def number_format(name: str) -> NumberFormat:
     found = FORMATS.get(key) or _patterned(key)
     if found is None:
         raise UnknownNameError("dtype", name, [*FORMATS, *_SPELLINGS], f"(known: {', '.join(FORMATS)})")
-    if not at:
+    if not at or arithmetic == found.arithmetic:
         return found
     if arithmetic not in ARITHMETIC:
         allowed = ", ".join(ARITHMETIC)
