@@ -107,6 +107,14 @@ class Entry(Statement[Q], Generic[Q]):
         return given if isinstance(given, Mapping | Entry) else {"value": given, "basis": "assumed"}
 
 
+class LintException(Fact):
+    """A lint rule that does not hold for some fields of this device, and why that is no mistake."""
+
+    rule: str
+    fields: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+    reason: Annotated[str, Field(min_length=1)]
+
+
 class HardwareProfile(Fact):
     """A device as its sources describe it; what no source states is absent.
 
@@ -140,6 +148,7 @@ class HardwareProfile(Fact):
     c2c_per_direction: Entry[BytesPerSecond] | None = None
     pcie_per_direction: Entry[BytesPerSecond] | None = None
     peaks: dict[str, Entry[FlopPerSecond]] = Field(default_factory=dict)
+    exceptions: Annotated[tuple[LintException, ...], BeforeValidator(_as_tuple)] = ()
     sources: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("peaks", mode="before")
