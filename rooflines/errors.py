@@ -15,6 +15,10 @@ class RooflinesError(Exception):
 
     exit_code = 2
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses build their message from other arguments; worker processes send errors back by pickle.
+        return _restore, (type(self), self.args, self.__dict__)
+
 
 class InputError(RooflinesError):
     """A value lies outside what the question allows (a negative length, an acceptance above one)."""
@@ -80,9 +84,18 @@ class CannotTellError(RooflinesError):
 def near_matches(given: str, allowed: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """The allowed names closest to what was typed, best first (case and separators are ignored)."""
     plain = {_plain(name): name for name in allowed}
-    close = difflib.get_close_matches(_plain(given), plain, n=count, cutoff=0.6)
-    contained = [key for key in plain if len(given) > 2 and _plain(given) in key and key not in close]  # noqa: PLR2004
+    wanted = _plain(given)
+    close = difflib.get_close_matches(wanted, plain, n=count, cutoff=0.6)
+    contained = [key for key in plain if len(wanted) > 2 and wanted in key and key not in close]  # noqa: PLR2004 - two letters are in everything
     return tuple(plain[key] for key in (*close, *sorted(contained, key=len))[:count])
+
+
+def _restore(
+    kind: type[RooflinesError], args: tuple[object, ...], state: dict[str, object]
+) -> RooflinesError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def _plain(name: str) -> str:

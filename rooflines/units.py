@@ -23,7 +23,8 @@ Dimension = Literal["byte", "byte/s", "FLOP/s", "FLOP", "s", "Hz", "W", "FLOP/by
 
 _DECIMAL: Final = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY: Final = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-_SMALL: Final = {"m": 1e-3, "u": 1e-6, "µ": 1e-6, "n": 1e-9}
+# Unicode has two letters that look like mu, and keyboards differ in which one they type.
+_SMALL: Final = {"m": 1e-3, "u": 1e-6, "\N{MICRO SIGN}": 1e-6, "\N{GREEK SMALL LETTER MU}": 1e-6, "n": 1e-9}
 
 # Spelling of each base unit -> its dimension. "OP" is an integer operation, counted like a FLOP.
 _BASES: Final[dict[str, Dimension]] = {
@@ -95,7 +96,7 @@ def parse_quantity(text: object, dimension: Dimension) -> float:
     value = float(number.replace("_", "")) * _scale(unit, dimension, str(text))
     if value < 0 or not math.isfinite(value):
         raise UnitError(f"{text!r} must be finite and not negative")
-    return value
+    return abs(value)  # -0.0 would turn a division by it into minus infinity
 
 
 def _scale(unit: str, dimension: Dimension, text: str) -> float:
@@ -128,9 +129,11 @@ def format_quantity(value: float, dimension: Dimension, digits: int = 3) -> str:
     if value == 0 or not math.isfinite(value):
         return f"{value:g} {symbol}"
     if dimension == "FLOP/byte":
-        return f"{value:.{digits}g} {symbol}"
-    steps = {**_SMALL, "": 1.0} if dimension == "s" else {k: v for k, v in _DECIMAL.items() if k != "K"}
-    steps.pop("µ", None)
+        steps = {"": 1.0}  # an intensity is read against a plain axis
+    elif dimension == "s":
+        steps = {"": 1.0, **{name: step for name, step in _SMALL.items() if name.isascii()}}
+    else:
+        steps = {name: step for name, step in _DECIMAL.items() if name != "K"}
     rounded = float(f"{abs(value):.{digits}g}")
     prefix, factor = max(
         ((name, step) for name, step in steps.items() if step <= rounded),
