@@ -46,9 +46,9 @@ def load_hardware(name: str | Path) -> HardwareProfile:
     if isinstance(name, Path) or name.endswith(".toml") or "/" in name or os.sep in name:
         return read_profile(Path(name).expanduser())
     listed = _listed()
-    wanted = _plain(name)
+    wanted = plain_name(name)
     for profile in listed:
-        if _plain(profile.id) == wanted:
+        if plain_name(profile.id) == wanted:
             return read_profile(profile.file)
     return read_profile(_by_alias(name, listed).file)
 
@@ -126,13 +126,13 @@ def _folders() -> Iterator[Traversable]:
 
 
 def _by_alias(name: str, listed: tuple[_Listed, ...]) -> _Listed:
-    wanted = _plain(name)
+    wanted = plain_name(name)
     spellings = [profile.id for profile in listed]
     matches = []
     for profile in listed:
         names = _other_names(profile)
         spellings += names
-        if wanted and wanted in map(_plain, names):
+        if wanted and wanted in map(plain_name, names):
             matches.append(profile)
     if len(matches) == 1:
         return matches[0]
@@ -157,5 +157,6 @@ def _family(name: str, listed: tuple[_Listed, ...]) -> list[str]:
     return sorted(profile.id for profile in listed if words and words <= set(profile.id.split("-")))
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """A name without case and separators, as names are compared."""
     return "".join(character for character in name.lower() if character.isalnum())

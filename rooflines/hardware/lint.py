@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from rooflines.hardware.catalogue import plain_name
 from rooflines.hardware.profile import UNVERIFIED, HardwareProfile
 
 Outcome = tuple[str, str | None]
@@ -81,19 +82,44 @@ def lint_profile(profile: HardwareProfile) -> tuple[Finding, ...]:
     used = set()
     for rule, check in RULES.items():
         for field, problem in check(profile):
-            if problem is None:
-                findings.append(Finding(rule, field, "holds"))
-            elif (rule, field) in reasons:
+            if problem is not None and (rule, field) in reasons:
                 used.add((rule, field))
                 findings.append(Finding(rule, field, "excepted", reasons[rule, field]))
             else:
-                findings.append(Finding(rule, field, "fails", problem))
+                findings.append(_finding(rule, field, problem))
     findings += [
         Finding(rule, field, "fails", "this exception is not needed: remove it")
         for rule, field in reasons
         if (rule, field) not in used
     ]
     return tuple(findings)
+
+
+def lint_names(profiles: Sequence[tuple[str, HardwareProfile]]) -> list[tuple[str, Finding]]:
+    """Rules about several profiles: a file is named after its id, and a name belongs to one device.
+
+    Args:
+        profiles: name of the file without ``.toml``, and what is in it.
+
+    Returns:
+        Profile id and finding.
+    """
+    findings = []
+    owners: dict[str, str] = {}
+    for stem, profile in profiles:
+        problem = f"the file is called {stem}.toml: rename it to {profile.id}.toml, so that the id finds it"
+        findings.append((profile.id, _finding("file-name", "id", None if stem == profile.id else problem)))
+        for name in (profile.id, profile.name, *profile.aliases):
+            owner = owners.setdefault(plain_name(name), profile.id)
+            problem = f"{name!r} is also a name of {owner}"
+            findings.append(
+                (profile.id, _finding("one-owner", "aliases", None if owner == profile.id else problem))
+            )
+    return findings
+
+
+def _finding(rule: str, field: str, problem: str | None) -> Finding:
+    return Finding(rule, field, "holds") if problem is None else Finding(rule, field, "fails", problem)
 
 
 def _power_of_two(profile: HardwareProfile) -> Iterator[Outcome]:
@@ -185,7 +211,7 @@ def _ridge(profile: HardwareProfile) -> Iterator[Outcome]:
 
 def _sourced(profile: HardwareProfile) -> Iterator[Outcome]:
     for field, entry in profile.entries():
-        statements = [(field, entry), *((f"{field}.conflicts", conflict) for conflict in entry.conflicts)]
+        statements = [(field, entry), *((f"{field}.alternatives", other) for other in entry.alternatives)]
         for where, statement in statements:
             words = profile.source_of(statement)
             problem = None
@@ -201,7 +227,7 @@ def _sourced(profile: HardwareProfile) -> Iterator[Outcome]:
 
 
 def _sources_used(profile: HardwareProfile) -> Iterator[Outcome]:
-    statements = [one for _, entry in profile.entries() for one in (entry, *entry.conflicts)]
+    statements = [one for _, entry in profile.entries() for one in (entry, *entry.alternatives)]
     used = {profile.identity_source, *(statement.source for statement in statements)}
     for key in profile.sources:
         yield f"sources.{key}", None if key in used else "no number cites this source"

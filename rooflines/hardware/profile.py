@@ -94,12 +94,12 @@ class Statement(Fact, Generic[Q]):
 
 
 class Entry(Statement[Q], Generic[Q]):
-    """An adopted number, with the statements that contradict it.
+    """An adopted number, with what other sources state.
 
     A plain value in place of the table (``memory_bandwidth = "3.35 TB/s"``) is an unsourced assumption.
     """
 
-    conflicts: Annotated[tuple[Statement[Q], ...], BeforeValidator(_as_tuple)] = ()
+    alternatives: Annotated[tuple[Statement[Q], ...], BeforeValidator(_as_tuple)] = ()
 
     @model_validator(mode="before")
     @classmethod
@@ -167,7 +167,7 @@ class HardwareProfile(Fact):
     def _sources_are_listed(self) -> HardwareProfile:
         cited = [("identity_source", self.identity_source)]
         for field, entry in self.entries():
-            cited += [(field, one.source) for one in (entry, *entry.conflicts)]
+            cited += [(field, one.source) for one in (entry, *entry.alternatives)]
         for field, source in cited:
             if source is not None and source not in self.sources:
                 near = near_matches(source, self.sources)
