@@ -145,7 +145,7 @@ _PLAIN: Final = (
 
 # GGUF blocks: (elements, bytes, bits of an element); the rest of the bytes are scales and minima. Source:
 # ggml-common.h of llama.cpp as restated by GGML_QUANT_SIZES of gguf 0.19.0 (https://pypi.org/project/gguf/).
-_GGUF_BLOCKS: Final = {
+GGUF_BLOCKS: Final = {
     "q1_0": (128, 18, 1),
     "q4_0": (32, 18, 4),
     "q4_1": (32, 20, 4),
@@ -275,7 +275,7 @@ def _common() -> tuple[NumberFormat, ...]:
 
 FORMATS: Final[dict[str, NumberFormat]] = {
     entry.name: entry
-    for entry in (*_common(), *(_gguf(name, *block) for name, block in _GGUF_BLOCKS.items()))
+    for entry in (*_common(), *(_gguf(name, *block) for name, block in GGUF_BLOCKS.items()))
 }
 
 
