@@ -96,6 +96,7 @@ class ModelSpec(Fact):
         formats: storage format of ``embedding``, ``head`` and `extras` where it differs from `dtype`.
         kv_dtype: format of cached keys and values that the checkpoint asks for; None for that of activations.
         not_counted: what the file describes beside this model (vision towers).
+        assumed: what the config leaves unsaid and was taken as usual.
     """
 
     name: str
@@ -121,6 +122,7 @@ class ModelSpec(Fact):
     formats: tuple[tuple[str, str], ...] = ()
     kv_dtype: str | None = None
     not_counted: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
 
     @model_validator(mode="after")
     def _known_formats(self) -> Self:

@@ -1,0 +1,330 @@
+"""Dense decoders that differ only in facts which their config does not state.
+
+The table holds, for each family, the biases, norms, gates and tying of its class in transformers 5.23.0
+(``src/transformers/models/<family>/modeling_<family>.py`` and ``configuration_<family>.py``); parameter
+counts of every entry equal that class's on the meta device (tests/oracles/test_models_transformers.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from rooflines.models.adapters.common import (
+    Reach,
+    assemble,
+    attentions,
+    every_nth_full,
+    layer_count,
+    same_window,
+    stack,
+    typed_reaches,
+)
+from rooflines.models.config_view import ConfigView
+from rooflines.models.spec import FeedForward, Layer, ModelSpec, MultiTokenPrediction
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A config key that decides, and what its absence means."""
+
+    key: str
+    absent: bool = False
+
+    def read(self, view: ConfigView) -> bool:
+        """What the config says."""
+        return view.flag(self.key, default=self.absent)
+
+
+Fact = bool | Flag
+Reaches = Callable[[ConfigView, int], tuple[Reach, ...]]
+
+
+def everywhere(view: ConfigView, length: int) -> tuple[Reach, ...]:
+    """Full attention; a window would change the cache and is refused."""
+    if view.has("layer_types"):
+        return typed_reaches(view, length)
+    view.refuse("sliding_window", "this family has none")
+    return (Reach(),) * length
+
+
+def switched_window(view: ConfigView, length: int) -> tuple[Reach, ...]:
+    """Qwen: a window only with `use_sliding_window`, and only from layer `max_window_layers` on."""
+    view.disregard("max_window_layers", "sliding_window")
+    on = view.flag("use_sliding_window", default=False) and view.has("sliding_window")
+    if view.has("layer_types"):
+        return typed_reaches(view, length)
+    if not on:
+        return (Reach(),) * length
+    window = view.size("sliding_window")
+    first = view.count("max_window_layers")
+    return tuple(Reach(window) if index >= first else Reach() for index in range(length))
+
+
+def mistral_window(view: ConfigView, length: int) -> tuple[Reach, ...]:
+    """A window in every layer unless `use_sliding_window` is false."""
+    if not view.flag("use_sliding_window", default=True):
+        view.disregard("sliding_window", "max_window_layers")
+        return (Reach(),) * length
+    return same_window(view, length)
+
+
+def fourth_full(view: ConfigView, length: int) -> tuple[Reach, ...]:
+    """Cohere-2: a window in three of four layers."""
+    return every_nth_full(view, length, "sliding_window_pattern", 4)
+
+
+def stated_types(view: ConfigView, length: int) -> tuple[Reach, ...]:
+    """EXAONE-4, OLMo-3: `layer_types`, else full attention where no window is stated."""
+    if view.has("layer_types"):
+        view.disregard("sliding_window_pattern")
+        return typed_reaches(view, length)
+    if view.has("sliding_window"):
+        raise view.lacking("layer_types")
+    return (Reach(),) * length
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the configs of a dense family leave unsaid.
+
+    Attributes:
+        tied: `tie_word_embeddings` where it is missing.
+        gated: three feed-forward matrices rather than two.
+        norms: norms of width h in a layer.
+        norm_bias: they are LayerNorms with biases.
+        qkv_bias: biases on q, k and v.
+        output_bias: bias on the output projection.
+        mlp_bias: biases in the feed-forward.
+        head_bias: bias on the head.
+        qk_norm: norms of queries and keys (see `Attention`).
+        qk_norm_flag: what switches them on, where something does.
+        reaches: where windows are.
+        final_norm: a norm with parameters before the head.
+        parallel_norms: norms of a layer where `parallel_flag` is on.
+        parallel_flag: flag of parallel attention and feed-forward.
+        mtp_key: key with the number of multi-token-prediction layers.
+        kv_heads_stated: a missing `num_key_value_heads` is refused: the class's default is no rule.
+        head_size_stated: a missing `head_dim` is refused likewise.
+    """
+
+    tied: bool
+    gated: bool = True
+    norms: int = 2
+    norm_bias: bool = False
+    qkv_bias: Fact = False
+    output_bias: Fact = False
+    mlp_bias: Fact = False
+    head_bias: Fact = False
+    qk_norm: str = "none"
+    qk_norm_flag: Flag | None = None
+    reaches: Reaches = everywhere
+    final_norm: bool = True
+    parallel_norms: int = 1
+    parallel_flag: str | None = None
+    mtp_key: str | None = None
+    kv_heads_stated: bool = False
+    head_size_stated: bool = False
+
+
+_ATTENTION_BIAS: Final = Flag("attention_bias")
+_MLP_BIAS: Final = Flag("mlp_bias")
+_USE_BIAS: Final = Flag("use_bias")
+_USE_QKV_BIAS: Final = Flag("use_qkv_bias")
+_LLAMA: Final = Facts(tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS, mlp_bias=_MLP_BIAS)
+
+DENSE: Final[dict[str, Facts]] = {
+    "llama": _LLAMA,
+    "code_llama": _LLAMA,
+    "mistral": Facts(tied=False, reaches=mistral_window, kv_heads_stated=True),
+    "ministral": Facts(tied=False, reaches=mistral_window, kv_heads_stated=True),
+    "ministral3": Facts(tied=False, reaches=mistral_window, kv_heads_stated=True, head_size_stated=True),
+    "qwen2": Facts(tied=False, qkv_bias=True, reaches=switched_window, kv_heads_stated=True),
+    "qwen3": Facts(
+        tied=False,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        qk_norm="head",
+        reaches=switched_window,
+        kv_heads_stated=True,
+        head_size_stated=True,
+    ),
+    # https://huggingface.co/XiaomiMiMo/MiMo-7B-Base: Qwen2's block, and one multi-token-prediction layer.
+    "mimo": Facts(
+        tied=False,
+        qkv_bias=_ATTENTION_BIAS,
+        reaches=switched_window,
+        mtp_key="num_nextn_predict_layers",
+    ),
+    "phi3": Facts(tied=False, reaches=mistral_window),
+    "olmo": Facts(
+        tied=False, norms=0, final_norm=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS
+    ),
+    "olmo2": Facts(tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS, qk_norm="full"),
+    "olmo3": Facts(
+        tied=False,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        qk_norm="full",
+        reaches=stated_types,
+    ),
+    "granite": Facts(tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS, mlp_bias=_MLP_BIAS),
+    "cohere": Facts(
+        tied=True,
+        norms=1,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        qk_norm="full",
+        qk_norm_flag=Flag("use_qk_norm"),
+    ),
+    "cohere2": Facts(
+        tied=True,
+        norms=1,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        reaches=fourth_full,
+    ),
+    "starcoder2": Facts(
+        tied=True,
+        gated=False,
+        norm_bias=True,
+        qkv_bias=Flag("use_bias", absent=True),
+        output_bias=Flag("use_bias", absent=True),
+        mlp_bias=Flag("use_bias", absent=True),
+        reaches=mistral_window,
+        kv_heads_stated=True,
+    ),
+    "stablelm": Facts(
+        tied=False,
+        norm_bias=True,
+        qkv_bias=_USE_QKV_BIAS,
+        parallel_flag="use_parallel_residual",
+        kv_heads_stated=True,
+    ),
+    "nemotron": Facts(
+        tied=False,
+        gated=False,
+        norm_bias=True,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        mlp_bias=_MLP_BIAS,
+    ),
+    "glm": Facts(
+        tied=False, qkv_bias=Flag("attention_bias", absent=True), kv_heads_stated=True, head_size_stated=True
+    ),
+    "glm4": Facts(
+        tied=False,
+        norms=4,
+        qkv_bias=Flag("attention_bias", absent=True),
+        kv_heads_stated=True,
+        head_size_stated=True,
+    ),
+    "smollm3": Facts(
+        tied=True,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        mlp_bias=_MLP_BIAS,
+        reaches=switched_window,
+        kv_heads_stated=True,
+    ),
+    "exaone4": Facts(tied=False, qk_norm="head", reaches=stated_types, kv_heads_stated=True),
+    "seed_oss": Facts(
+        tied=False,
+        qkv_bias=Flag("attention_bias", absent=True),
+        output_bias=Flag("attention_out_bias"),
+        mlp_bias=_MLP_BIAS,
+        kv_heads_stated=True,
+        head_size_stated=True,
+    ),
+    "arcee": Facts(
+        tied=False,
+        gated=False,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        mlp_bias=_MLP_BIAS,
+    ),
+    "helium": Facts(
+        tied=False, qkv_bias=_ATTENTION_BIAS, mlp_bias=_MLP_BIAS, kv_heads_stated=True, head_size_stated=True
+    ),
+    "ernie4_5": Facts(
+        tied=True,
+        qkv_bias=_USE_BIAS,
+        output_bias=_USE_BIAS,
+        mlp_bias=_USE_BIAS,
+        kv_heads_stated=True,
+        head_size_stated=True,
+    ),
+    "hunyuan_v1_dense": Facts(
+        tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS, qk_norm="head"
+    ),
+    "phi": Facts(
+        tied=False,
+        gated=False,
+        norms=1,
+        norm_bias=True,
+        qkv_bias=True,
+        output_bias=True,
+        mlp_bias=True,
+        head_bias=True,
+    ),
+}
+
+
+def _decide(view: ConfigView, fact: Fact) -> bool:
+    return fact if isinstance(fact, bool) else fact.read(view)
+
+
+def read_dense(view: ConfigView, facts: Facts) -> ModelSpec:
+    """A dense decoder from the usual keys and the facts of its family."""
+    hidden = view.size("hidden_size")
+    length = layer_count(view)
+    qk_norm = facts.qk_norm
+    if facts.qk_norm_flag and not facts.qk_norm_flag.read(view):
+        qk_norm = "none"
+    norms = facts.norms
+    if facts.parallel_flag and view.flag(facts.parallel_flag, default=False):
+        norms = facts.parallel_norms
+    mixers = attentions(
+        view,
+        hidden,
+        facts.reaches(view, length),
+        qkv_bias=_decide(view, facts.qkv_bias),
+        output_bias=_decide(view, facts.output_bias),
+        qk_norm=qk_norm,
+        kv_heads_stated=facts.kv_heads_stated,
+        head_size_stated=facts.head_size_stated,
+    )
+    blocks = feed_forwards(view, length, gated=facts.gated, bias=_decide(view, facts.mlp_bias))
+    layers = stack(
+        zip(mixers, ((block,) for block in blocks), strict=True),
+        norms=norms,
+        norm_bias=facts.norm_bias,
+        norms_alone=norms // 2,
+    )
+    return assemble(
+        view,
+        layers,
+        hidden=hidden,
+        tied=facts.tied,
+        head_bias=_decide(view, facts.head_bias),
+        final_norm=facts.final_norm,
+        norm_bias=facts.norm_bias,
+        mtp=_mtp(view, facts, layers),
+    )
+
+
+def feed_forwards(
+    view: ConfigView, length: int, *, gated: bool, bias: bool = False, key: str = "intermediate_size"
+) -> tuple[FeedForward, ...]:
+    """One dense feed-forward a layer; equal widths are one object."""
+    widths = view.sizes(key, length=length)
+    kept = {width: FeedForward(width=width, gated=gated, bias=bias) for width in set(widths)}
+    return tuple(kept[width] for width in widths)
+
+
+def _mtp(view: ConfigView, facts: Facts, layers: tuple[Layer, ...]) -> tuple[MultiTokenPrediction, ...]:
+    if facts.mtp_key is None:
+        return ()
+    count = view.count(facts.mtp_key, default=0)
+    return (MultiTokenPrediction(layers=(layers[-1],)),) * count

@@ -1,0 +1,69 @@
+"""Well-known models by name: small config files that ship with the package, read like any other config."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, Final
+
+from rooflines.errors import AmbiguousNameError, UnknownNameError
+from rooflines.models.config_file import parse_json
+
+_ENDING: Final = ".json"
+# Parts of Hugging Face names that say nothing about shapes.
+_NOISE: Final = re.compile(r"-(hf|instruct|chat|it|base)(?=-|$)")
+
+
+def list_presets() -> tuple[str, ...]:
+    """Names of all presets, sorted; no file is read."""
+    return _names()
+
+
+def load_preset(name: str) -> dict[str, Any]:
+    """The config of a preset, reading that one file only.
+
+    Args:
+        name: a preset (``llama-3.1-70b``); capitals, the organisation before a slash and endings such as
+            ``-Instruct`` or ``-hf`` do not matter.
+
+    Raises:
+        UnknownNameError: with near matches.
+        AmbiguousNameError: the beginning of several presets.
+    """
+    found = resolve_preset(name)
+    return dict(parse_json((_folder() / f"{found}{_ENDING}").read_bytes(), f"preset {found}"))
+
+
+def resolve_preset(name: str) -> str:
+    """The preset that a name means.
+
+    Raises:
+        UnknownNameError: with near matches.
+        AmbiguousNameError: the beginning of several presets.
+    """
+    names = _names()
+    for candidate in (name.lower(), plain_name(name)):
+        if candidate in names:
+            return candidate
+    longer = [known for known in names if known.startswith(f"{plain_name(name)}-v")]
+    if longer:
+        raise AmbiguousNameError("model", name, longer)
+    raise UnknownNameError("model", name, names, "(a preset, or a path to a config.json or its folder)")
+
+
+def plain_name(name: str) -> str:
+    """A Hugging Face name as presets spell it: lower case, without organisation and noise."""
+    plain = _NOISE.sub("", name.rpartition("/")[2].lower())
+    return plain.removeprefix("meta-")
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    entries = (entry.name for entry in _folder().iterdir())
+    return tuple(sorted(name.removesuffix(_ENDING) for name in entries if name.endswith(_ENDING)))
+
+
+def _folder() -> Traversable:
+    return files("rooflines.models") / "presets"

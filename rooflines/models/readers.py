@@ -1,0 +1,293 @@
+"""`read_model`: from a Hugging Face config.json (a dict, file or folder) or a preset to a `ModelSpec`.
+
+The text model's level is found (`text_config` and its like), its family is named by `model_type`, and the
+family's adapter reads it. Whatever an adapter did not read is reported in `ignored_keys`, unless it would
+change a shape: then the config is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from rooflines.errors import (
+    ConfigError,
+    UnsupportedArchitectureError,
+    near_matches,
+)
+from rooflines.facts import render_mistakes
+from rooflines.models.adapters import FAMILIES, SIGNATURES
+from rooflines.models.catalogue import load_preset, resolve_preset
+from rooflines.models.config_file import load_json
+from rooflines.models.config_view import ConfigView
+from rooflines.models.spec import ModelSpec
+
+CONFIG_FILE: Final = "config.json"
+# Where multimodal configs keep the language model, outermost first.
+TEXT_LEVELS: Final = (
+    "text_config",
+    "llm_config",
+    "language_config",
+    "thinker_config",
+    "language_model_config",
+)
+_CLASS_ENDINGS: Final = (
+    "ForConditionalGeneration",
+    "ForCausalLM",
+    "LMHeadModel",
+    "ForMultimodalLM",
+    "Model",
+)
+# Keys that change which weights or caches exist. A config in which one of them says something that the
+# family's adapter does not read describes another architecture than the adapter's.
+SHAPE_KEYS: Final = frozenset(
+    {
+        "altup_num_inputs",
+        "attention_chunk_size",
+        "attention_k_eq_v",
+        "attn_config",
+        "attn_layer_period",
+        "attn_output_gate",
+        "attn_type_list",
+        "block_configs",
+        "block_types",
+        "compress_ratios",
+        "cross_attention_layers",
+        "decoder_sparse_step",
+        "dflash_config",
+        "draft_vocab_size",
+        "eagle_config",
+        "enable_moe_block",
+        "expert_layer_period",
+        "ffn_config",
+        "first_k_dense_replace",
+        "full_attention_interval",
+        "global_head_dim",
+        "hc_mult",
+        "head_dim",
+        "hidden_size_per_layer_input",
+        "hybrid_layer_pattern",
+        "hybrid_override_pattern",
+        "index_topk",
+        "interleave_moe_layer_step",
+        "kv_lora_rank",
+        "laurel_rank",
+        "layer_types",
+        "layers_block_type",
+        "linear_attn_config",
+        "linear_num_value_heads",
+        "mamba_num_heads",
+        "medusa_num_heads",
+        "mlp_layer_types",
+        "moe_intermediate_size",
+        "moe_k",
+        "moe_latent_size",
+        "moe_layer_freq",
+        "moe_num_experts",
+        "moe_top_k",
+        "n_routed_experts",
+        "n_shared_experts",
+        "num_experts",
+        "num_experts_per_tok",
+        "num_experts_per_token",
+        "num_global_key_value_heads",
+        "num_key_value_heads",
+        "num_kv_heads",
+        "num_kv_shared_layers",
+        "num_local_experts",
+        "num_shared_experts",
+        "o_lora_rank",
+        "q_lora_rank",
+        "qk_nope_head_dim",
+        "qk_rope_head_dim",
+        "routed_expert_hidden_size",
+        "shared_expert_intermediate_size",
+        "shared_intermediate_size",
+        "sliding_window",
+        "sliding_window_pattern",
+        "ssm_state_size",
+        "swa_head_dim",
+        "swa_num_key_value_heads",
+        "top_k_experts",
+        "use_qk_norm",
+        "v_head_dim",
+        "zero_expert_num",
+    }
+)
+
+
+def read_model(source: Mapping[str, Any] | str | Path, name: str | None = None) -> ModelSpec:
+    """Read a model from a config, a file or folder that holds one, or the name of a preset.
+
+    Args:
+        source: a parsed config.json, a path to one or to a folder with one, or a preset such as
+            ``llama-2-7b``.
+        name: what to call the model; by default the file's or preset's name.
+
+    Returns:
+        The model; `ignored_keys` lists what was not read.
+
+    Raises:
+        ConfigError: a needed field is missing or wrong.
+        UnsupportedArchitectureError: a family or a feature that is not modelled.
+        FileFormatError: a file that is no JSON object.
+        UnknownNameError: neither a path nor a preset.
+        AmbiguousNameError: the beginning of several presets.
+    """
+    if isinstance(source, Mapping):
+        return read_config(source, name or _own_name(source) or "config")
+    path = Path(source)
+    if _exists(path):
+        folder = path / CONFIG_FILE if path.is_dir() else path
+        label = name or (path.resolve().name if path.is_dir() else path.stem)
+        return read_config(load_json(folder), label)
+    preset = resolve_preset(str(source))
+    return read_config(load_preset(preset), name or preset)
+
+
+def read_config(config: Mapping[str, Any], name: str) -> ModelSpec:
+    """Read a parsed config.json.
+
+    Raises:
+        ConfigError: a needed field is missing or wrong, or something is not modelled.
+    """
+    view = text_level(ConfigView(config, name))
+    family = find_family(view)
+    try:
+        spec = FAMILIES[family](view)
+    except ValidationError as mistakes:
+        raise ConfigError(f"{name}: {render_mistakes(mistakes)}") from None
+    refuse_unread_shapes(view, family)
+    return spec.model_copy(
+        update={"family": family, "ignored_keys": ignored_keys(view), "not_counted": not_counted(view)}
+    )
+
+
+def text_level(view: ConfigView) -> ConfigView:
+    """The level that describes the language model, at the top or nested.
+
+    Raises:
+        ConfigError: several candidates, or one that is no object, or levels that contradict each other.
+    """
+    nested = [key for key in TEXT_LEVELS if view.value(key) is not None]
+    if not nested:
+        return view
+    if len(nested) > 1:
+        raise ConfigError(
+            f"{view.name}: {' and '.join(map(view.where, nested))} both describe a model: keep one"
+        )
+    inner = text_level(view.level(nested[0]))
+    for key in ("hidden_size", "num_hidden_layers", "num_attention_heads"):
+        if view.has(key) and inner.has(key) and view.value(key) != inner.value(key):
+            raise ConfigError(
+                f"{view.name}: {view.where(key)} {view.value(key)!r} and {inner.where(key)} "
+                f"{inner.value(key)!r} contradict each other: keep one"
+            )
+    return inner
+
+
+def find_family(view: ConfigView) -> str:
+    """The adapter's name: from `model_type` of the text level, of a level around it, or `architectures`.
+
+    Raises:
+        ConfigError: nothing says what the model is.
+        UnsupportedArchitectureError: what it is is not modelled.
+    """
+    named: list[tuple[str, str]] = []
+    level: ConfigView | None = view
+    while level is not None:
+        if level.has("model_type"):
+            named.append((level.where("model_type"), level.text("model_type")))
+        named += [(level.where("architectures"), entry) for entry in _architectures(level)]
+        level = level.outer
+    if not named:
+        signed = [family for family, keys in SIGNATURES.items() if keys <= view.data.keys()]
+        if signed:
+            view.assumed.append(f"family {signed[0]}: the config names none, but has its keys")
+            return signed[0]
+        raise ConfigError(
+            f"{view.name}: neither model_type nor architectures says what the model is: add one"
+        )
+    types = [entry for entry in named if entry[0].endswith("model_type")]
+    for where, given in types[:1] or named:
+        family = _family_of(given)
+        if family is not None:
+            return family
+        if where.endswith("model_type"):
+            break
+    where, given = (types or named)[0]
+    near = near_matches(given, FAMILIES)
+    hint = f"; near: {', '.join(near)}" if near else ""
+    raise UnsupportedArchitectureError(f"{view.name}: {where} {given!r} is not modelled{hint}")
+
+
+def _architectures(view: ConfigView) -> list[str]:
+    value = view.value("architectures")
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
+        raise view.wrong("architectures", "a list of class names")
+    return list(value)
+
+
+def _family_of(given: str) -> str | None:
+    if given in FAMILIES:
+        return given
+    for ending in _CLASS_ENDINGS:
+        given = given.removesuffix(ending)
+    plain = _plain(given)
+    return next((family for family in FAMILIES if _plain(family) == plain), None) if plain else None
+
+
+def _plain(text: str) -> str:
+    return "".join(character for character in text.lower() if character.isalnum())
+
+
+def refuse_unread_shapes(view: ConfigView, family: str) -> None:
+    """Refuse a config that says something about shapes which its family's adapter did not read.
+
+    Raises:
+        UnsupportedArchitectureError: naming the field.
+    """
+    for key in view.unread():
+        if key in SHAPE_KEYS and view.data[key]:
+            raise view.unsupported(key, f"a {family} model is not known to have it")
+
+
+def ignored_keys(view: ConfigView) -> tuple[str, ...]:
+    """Keys that were not read, at the text level and around it, with their way."""
+    found: list[str] = []
+    level: ConfigView | None = view
+    while level is not None:
+        found = [level.where(key) for key in level.unread()] + found
+        level = level.outer
+    return tuple(found)
+
+
+def not_counted(view: ConfigView) -> tuple[str, ...]:
+    """Other models that the levels around the text model describe (vision, audio)."""
+    found: list[str] = []
+    level = view.outer
+    while level is not None:
+        found += [
+            level.where(key)
+            for key, value in level.data.items()
+            if key.endswith("_config") and isinstance(value, Mapping) and key in level.unread()
+        ]
+        level = level.outer
+    return tuple(key for key in found if any(part in key for part in ("vision", "audio", "talker", "video")))
+
+
+def _own_name(config: Mapping[str, Any]) -> str | None:
+    value = config.get("_name_or_path")
+    return value if isinstance(value, str) and value else None
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long for a file system, or holds a null character
+        return False
