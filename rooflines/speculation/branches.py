@@ -41,7 +41,7 @@ class BranchAcceptance:
             if sum(row) > 1.0 + _ROUNDING:
                 raise InputError(
                     f"the rates at depth {depth} sum to {sum(row):g}: guesses of one position exclude each "
-                    "other, so they sum to at most 1 (cumulative top-k accuracies need `from_top_k_accuracies`)"
+                    "other, so they sum to at most 1 (top-k accuracies are cumulative: from_top_k_accuracies)"
                 )
 
     @classmethod

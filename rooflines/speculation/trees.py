@@ -1,9 +1,9 @@
 """Draft trees: their shape, what verifying them takes, and how many tokens they yield.
 
 A tree holds the drafted nodes; its root is the last token already emitted, which every verify pass carries
-along. So n = nodes + 1 positions are verified, and tau = 1 + sum over nodes of the product of acceptances along
-the path from the root: Medusa's expected length (https://arxiv.org/abs/2401.10774, section 2.3.3) and Sequoia's
-F(T) (https://arxiv.org/abs/2402.12374), which counts the root as the 1.
+along. So n = nodes + 1 positions are verified, and tau = 1 + sum over nodes of the product of acceptances
+along the path from the root: Medusa's expected length (https://arxiv.org/abs/2401.10774, section 2.3.3) and
+Sequoia's F(T) (https://arxiv.org/abs/2402.12374), which counts the root as the 1.
 """
 
 from __future__ import annotations

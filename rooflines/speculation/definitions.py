@@ -1,0 +1,323 @@
+"""The definitions of acceptance in use, each turned into conditional rates per position.
+
+Papers and engines call ten different things an "acceptance rate". A definition must therefore be named; only
+a bare number has a meaning of its own (a constant alpha). On the command line and in files an acceptance is
+
+    0.8                                  constant alpha
+    DEFINITION:VALUES                    e.g. conditional:0.8,0.75,0.7
+    DEFINITION:VALUE@DRAFT_LENGTH        where the value means nothing without it, e.g. accepted-length:3.1@5
+
+Position 1 is the first drafted token. A definition that gives one number at one draft length (accepted
+length, accepted per drafted, ...) becomes the constant alpha that yields it there; several accepted lengths
+become the fitted alpha r^(k - 1). What lies beyond the measured draft length is marked as extrapolated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from rooflines.errors import InputError, UnknownNameError
+from rooflines.speculation.acceptance import Acceptance, require_probability
+from rooflines.speculation.acceptance_fit import fit_acceptance, require_possible_length
+from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.closed_form import constant_acceptance
+
+Rows = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One meaning of "acceptance".
+
+    Attributes:
+        name: as written before the colon.
+        values: what comes after it, for help texts.
+        meaning: in one line.
+        used_by: who publishes or prints it.
+        needs_draft_length: whether values carry ``@DRAFT_LENGTH``.
+        nested: whether values come in rows, separated by ``;``.
+    """
+
+    name: str
+    values: str
+    meaning: str
+    used_by: str
+    convert: Callable[[Rows, Sequence[int]], Acceptance]
+    needs_draft_length: bool = False
+    nested: bool = False
+
+
+def from_survival(survival: Sequence[float]) -> Acceptance:
+    """Conditional rates from prefix survival a_1, a_2, ...: c_k = a_k / a_(k-1).
+
+    Raises:
+        InputError: survival rises along the draft, which no prefix can.
+    """
+    for position, share in enumerate(survival, start=1):
+        require_probability(share, f"survival at position {position}")
+    for position, (before, after) in enumerate(pairwise(survival), start=2):
+        if after > before:
+            raise InputError(
+                f"survival rises from {before:g} to {after:g} at position {position}: a prefix cannot survive "
+                "more often than a shorter one (rates given all before were accepted are 'conditional')"
+            )
+    above = [1.0, *survival[:-1]]
+    rates = [after / before if before > 0 else 0.0 for before, after in zip(above, survival, strict=True)]
+    return Acceptance.conditional_rates(rates)
+
+
+def from_accepted_length(tokens_per_cycle: float, draft_length: int) -> Acceptance:
+    """The constant rate that yields tau (the target's own token included) at that draft length."""
+    require_possible_length(tokens_per_cycle, draft_length)
+    alpha = float(constant_acceptance(tokens_per_cycle, draft_length))
+    return Acceptance.constant(alpha, measured_length=draft_length)
+
+
+def from_histogram(counts: Sequence[float]) -> Acceptance:
+    """Rates from how many cycles accepted 0, 1, 2, ... gamma drafted tokens.
+
+    Raises:
+        InputError: fewer than two entries (so gamma = 0), a negative count, or no cycle at all.
+    """
+    cycles = np.asarray(counts, dtype=float)
+    if cycles.size < 2:  # noqa: PLR2004 - counts for 0 and for 1 accepted token
+        raise InputError(
+            "a histogram has one count for each of 0, 1, .. draft length accepted tokens: give 2 or more"
+        )
+    if not np.all(np.isfinite(cycles)) or np.any(cycles < 0) or not np.any(cycles > 0):
+        raise InputError("a histogram counts cycles: give numbers of 0 or more, not all 0")
+    at_least = np.cumsum(cycles[::-1])[::-1]
+    return from_survival((at_least[1:] / at_least[0]).tolist())
+
+
+def _constant(rows: Rows, _: Sequence[int]) -> Acceptance:
+    return Acceptance.constant(_single(rows, "constant"))
+
+
+def _conditional(rows: Rows, _: Sequence[int]) -> Acceptance:
+    return Acceptance.conditional_rates(list(rows[0]))
+
+
+def _survival(rows: Rows, _: Sequence[int]) -> Acceptance:
+    return from_survival(rows[0])
+
+
+def _accepted_length(rows: Rows, draft_lengths: Sequence[int]) -> Acceptance:
+    if len(rows[0]) == 1:
+        return from_accepted_length(rows[0][0], draft_lengths[0])
+    return fit_acceptance(draft_lengths, rows[0], "decaying").acceptance
+
+
+def _accepted_drafts(rows: Rows, draft_lengths: Sequence[int]) -> Acceptance:
+    return _accepted_length([[1.0 + value for value in rows[0]]], draft_lengths)
+
+
+def _accepted_per_drafted(rows: Rows, draft_lengths: Sequence[int]) -> Acceptance:
+    for value in rows[0]:
+        require_probability(value, "accepted per drafted")
+    lengths = [1.0 + value * gamma for value, gamma in zip(rows[0], draft_lengths, strict=True)]
+    return _accepted_length([lengths], draft_lengths)
+
+
+def _tau_per_width(rows: Rows, draft_lengths: Sequence[int]) -> Acceptance:
+    for value in rows[0]:
+        require_probability(value, "tau per width")
+    lengths = [value * (gamma + 1) for value, gamma in zip(rows[0], draft_lengths, strict=True)]
+    return _accepted_length([lengths], draft_lengths)
+
+
+def _medusa(rows: Rows, _: Sequence[int]) -> Acceptance:
+    return BranchAcceptance.heads(rows).chain()
+
+
+def _sequoia(rows: Rows, _: Sequence[int]) -> Acceptance:
+    return BranchAcceptance.positional(rows[0]).chain()
+
+
+def _decay(rows: Rows, _: Sequence[int]) -> Acceptance:
+    if len(rows[0]) != 2:  # noqa: PLR2004 - alpha and r
+        raise InputError(f"decay takes two numbers, ALPHA,R, not {len(rows[0])}")
+    return Acceptance.decaying(rows[0][0], rows[0][1])
+
+
+def _histogram(rows: Rows, _: Sequence[int]) -> Acceptance:
+    return from_histogram(rows[0])
+
+
+DEFINITIONS: Final[tuple[Definition, ...]] = (
+    Definition("constant", "ALPHA", "the same rate at every position", "Leviathan et al. 2023", _constant),
+    Definition(
+        "conditional",
+        "C1,C2,...",
+        "rate of each position, given all before it were accepted",
+        "DSpark figure 2",
+        _conditional,
+    ),
+    Definition(
+        "survival",
+        "A1,A2,...",
+        "share of cycles in which a position and all before it were accepted",
+        "vLLM and llama.cpp per-position acceptance",
+        _survival,
+    ),
+    Definition(
+        "accepted-length",
+        "TAU@GAMMA,...",
+        "tokens per cycle, the target's own included",
+        "vLLM, SGLang, EAGLE, DFlash",
+        _accepted_length,
+        needs_draft_length=True,
+    ),
+    Definition(
+        "accepted-drafts",
+        "X@GAMMA,...",
+        "drafted tokens accepted per cycle, tau - 1",
+        "mlx-vlm",
+        _accepted_drafts,
+        needs_draft_length=True,
+    ),
+    Definition(
+        "accepted-per-drafted",
+        "X@GAMMA,...",
+        "accepted / drafted tokens, (tau - 1) / gamma",
+        "vLLM draft acceptance rate, llama.cpp, LayerSkip",
+        _accepted_per_drafted,
+        needs_draft_length=True,
+    ),
+    Definition(
+        "tau-per-width",
+        "X@GAMMA,...",
+        "tokens per cycle / verified positions, tau / (gamma + 1)",
+        "DSpark figure 5, older SGLang accept rate",
+        _tau_per_width,
+        needs_draft_length=True,
+    ),
+    Definition(
+        "n-alpha",
+        "A0,A1,...",
+        "chain acceptance when the last n inputs are the draft's own, taken as c_(n+1)",
+        "EAGLE table 2",
+        _conditional,
+    ),
+    Definition(
+        "medusa",
+        "TOP1,TOP2,..;TOP1,TOP2,..",
+        "accuracy of each guess of each head, heads independent; a chain takes the first guesses",
+        "Medusa",
+        _medusa,
+        nested=True,
+    ),
+    Definition(
+        "sequoia",
+        "P1,P2,...",
+        "rate of the i-th child at any node; a chain takes the first",
+        "Sequoia",
+        _sequoia,
+    ),
+    Definition("decay", "ALPHA,R", "alpha r^(k - 1) at position k, at most 1", "rooflines' fit", _decay),
+    Definition(
+        "histogram",
+        "N0,N1,...",
+        "cycles that accepted 0, 1, .. gamma drafted tokens",
+        "engine logs",
+        _histogram,
+    ),
+)
+_BY_NAME: Final = {definition.name: definition for definition in DEFINITIONS}
+
+
+def definition(name: str) -> Definition:
+    """The definition of that name.
+
+    Raises:
+        UnknownNameError: none has it.
+    """
+    if name not in _BY_NAME:
+        raise UnknownNameError("definition of acceptance", name, _BY_NAME, f"(known: {', '.join(_BY_NAME)})")
+    return _BY_NAME[name]
+
+
+def acceptance_from(name: str, rows: Rows, draft_lengths: Sequence[int] = ()) -> Acceptance:
+    """Turn values under a named definition into an acceptance.
+
+    Args:
+        name: of the definition.
+        rows: the values; one row, except for ``medusa`` (one row a head).
+        draft_lengths: gamma of each value, for definitions that need it; empty otherwise.
+
+    Raises:
+        InputError: impossible values, or draft lengths that are missing or have no place.
+    """
+    chosen = definition(name)
+    if not rows or not all(rows):
+        raise InputError(f"{name} has no values: write {name}:{chosen.values}")
+    if len(rows) > 1 and not chosen.nested:
+        raise InputError(f"{name} takes one row of values, without ';': {name}:{chosen.values}")
+    if chosen.needs_draft_length and len(draft_lengths) != len(rows[0]):
+        raise InputError(
+            f"{name} means nothing without the draft length that it was measured at: write "
+            f"{name}:{chosen.values}, for example {name}:{rows[0][0]:g}@5"
+        )
+    if draft_lengths and not chosen.needs_draft_length:
+        raise InputError(f"{name} takes no draft length: write {name}:{chosen.values}")
+    if any(gamma < 1 for gamma in draft_lengths):
+        raise InputError(f"draft length {min(draft_lengths)} at which {name} was measured is not 1 or more")
+    return chosen.convert(rows, draft_lengths)
+
+
+def parse_acceptance(text: str) -> Acceptance:
+    """Read an acceptance as written on a command line or in a file; the module says how.
+
+    Raises:
+        InputError: no number where one belongs, or an impossible value; the message says which.
+        UnknownNameError: no such definition, with near matches.
+    """
+    name, colon, values = text.strip().partition(":")
+    if not colon:
+        return Acceptance.constant(_number(name, text))
+    name = name.strip()
+    definition(name)
+    rows: list[list[float]] = []
+    draft_lengths: list[int] = []
+    for row in values.split(";"):
+        rows.append([])
+        for entry in row.split(",") if row.strip() else ():
+            value, at, length = entry.partition("@")
+            rows[-1].append(_number(value, text))
+            if at:
+                draft_lengths.append(_draft_length(length, text))
+    return acceptance_from(name, rows, draft_lengths)
+
+
+def _single(rows: Rows, name: str) -> float:
+    if len(rows[0]) != 1:
+        raise InputError(
+            f"{name} takes one number, not {len(rows[0])} (rates per position are 'conditional')"
+        )
+    return rows[0][0]
+
+
+def _number(written: str, text: str) -> float:
+    try:
+        return float(written)
+    except ValueError:
+        pass
+    hint = " (a share is a fraction: 0.8, not 80%)" if written.strip().endswith("%") else ""
+    raise InputError(
+        f"acceptance {text!r}: {written.strip()!r} is no number{hint}; write a constant such as 0.8, or "
+        f"DEFINITION:VALUES with one of {', '.join(_BY_NAME)}"
+    )
+
+
+def _draft_length(written: str, text: str) -> int:
+    try:
+        return int(written)
+    except ValueError:
+        raise InputError(
+            f"acceptance {text!r}: draft length {written.strip()!r} is no whole number"
+        ) from None
