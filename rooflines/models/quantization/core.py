@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rooflines.errors import ConfigError
-from rooflines.models.quantization.patterns import Patterns, canonical
+from rooflines.models.quantization.patterns import Patterns
 
 # Modules that "all linear layers" does not mean, by their last name: routers and gates of one output are no
 # quantised linear layers in any recipe; DeepSeek-V3.2 and GLM-5 keep `weights_proj`, DeepSeek-V3 `eh_proj`
@@ -43,32 +43,34 @@ class Quantization:
     default_reaches_head: bool = False
     kv: str | None = None
 
-    def format_of(self, path: str, copies: int = 1) -> str | None:
+    def format_of(self, *paths: str, copies: int = 1) -> str | None:
         """Format of the weight of one module, or None where it has the model's own dtype.
 
         Args:
-            path: module name in the checkpoint, e.g. ``model.layers.3.self_attn.q_proj`` or ``lm_head``;
-                of experts the first (``model.layers.3.mlp.experts.0.down_proj``).
-            copies: how many experts the path stands for.
+            paths: names under which checkpoints list the module, its own first, e.g.
+                ``model.layers.3.self_attn.q_proj`` and the fused ``model.layers.3.self_attn.qkv_proj``; of
+                experts the first one's (``model.layers.3.mlp.experts.0.down_proj``).
+            copies: how many experts the module stands for.
 
         Raises:
-            ConfigError: the experts that the path stands for have several formats.
+            ConfigError: the experts that the module stands for have several formats.
         """
-        first = self._format_of_one(path)
+        first = self._format_of_one(paths)
         if copies > 1 and any(rule.patterns.single_experts for rule in self.rules):
-            others = (path.replace(".experts.0.", f".experts.{index}.") for index in range(1, copies))
-            if any(self._format_of_one(other) != first for other in others):
-                raise ConfigError(
-                    f"quantization_config: the experts of {path!r} are stored in different formats, which is "
-                    "not modelled; give one format for all experts of a layer"
-                )
+            for index in range(1, copies):
+                other = tuple(path.replace(".experts.0.", f".experts.{index}.") for path in paths)
+                if self._format_of_one(other) != first:
+                    raise ConfigError(
+                        f"quantization_config: the experts of {paths[0]!r} are stored in different formats, "
+                        "which is not modelled; give one format for all experts of a layer"
+                    )
         return first
 
-    def _format_of_one(self, path: str) -> str | None:
+    def _format_of_one(self, paths: tuple[str, ...]) -> str | None:
         for rule in self.rules:
-            if rule.patterns.match(path):
+            if any(rule.patterns.match(path) for path in paths):
                 return rule.storage
-        last = canonical(path).rpartition(".")[2]
+        last = paths[0].rpartition(".")[2]
         if last in _KEPT or (last in _HEADS and not self.default_reaches_head):
             return None
         return self.default

@@ -1,0 +1,99 @@
+"""Number formats of every matrix of a model, out of what its checkpoint says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from rooflines.facts import Fact
+from rooflines.models.layer import Layer
+from rooflines.models.matrix import Matrix
+from rooflines.models.module_names import module_names
+from rooflines.models.quantization import Quantization
+from rooflines.models.spec import ModelSpec
+
+_Fact = TypeVar("_Fact", bound=Fact)
+# The format of one matrix of a layer, given the layer's number; None for the model's own dtype.
+LayerFormat = Callable[[int, Layer, Matrix], str | None]
+
+
+def quantised(spec: ModelSpec, quantization: Quantization) -> ModelSpec:
+    """The model with the formats of a quantised Hugging Face checkpoint.
+
+    The embedding keeps the model's dtype, and with it a head that is tied to it.
+
+    Raises:
+        ConfigError: experts of one layer in different formats.
+        UnsupportedArchitectureError: a matrix whose module is not known.
+    """
+
+    def layer_format(index: int, layer: Layer, matrix: Matrix) -> str | None:
+        paths = module_names(spec.family, index, layer, matrix.name)
+        return quantization.format_of(*paths, copies=matrix.copies)
+
+    def draft_format(index: int, layer: Layer, matrix: Matrix) -> str | None:
+        after = module_names(spec.family, len(spec.layers) + index, layer, matrix.name)
+        tails = (path.partition(f".{len(spec.layers) + index}.")[2] for path in after)
+        apart = (f"mtp.layers.{index}.{tail}" for tail in tails)
+        return quantization.format_of(*after, *apart, copies=matrix.copies)
+
+    head = None if spec.tied_embeddings else quantization.format_of("lm_head")
+    found = with_formats(spec, layer_format, {"head": head} if head else {}, draft_format)
+    return remade(found, kv_dtype=quantization.kv or spec.kv_dtype)
+
+
+def remade(fact: _Fact, **changes: object) -> _Fact:
+    """The fact with other values; unlike `model_copy`, nothing that was computed from the old ones stays."""
+    fields = {name: getattr(fact, name) for name in type(fact).model_fields}
+    return type(fact)(**{**fields, **changes})
+
+
+def with_formats(
+    spec: ModelSpec,
+    layer_format: LayerFormat,
+    outer: Mapping[str, str],
+    draft_format: LayerFormat | None = None,
+) -> ModelSpec:
+    """The model with a format for every matrix.
+
+    Args:
+        spec: the model.
+        layer_format: of matrices in the layers.
+        outer: of matrices outside them (``embedding``, ``head``, ...).
+        draft_format: of matrices in multi-token-prediction layers, counted over all modules.
+    """
+    layers = _with_formats(spec.layers, spec.hidden, layer_format)
+    mtp, first = [], 0
+    for module in spec.mtp:
+        if draft_format is None:
+            mtp.append(module)
+            continue
+        own = _with_formats(module.layers, spec.hidden, draft_format, first)
+        mtp.append(remade(module, layers=own))
+        first += len(module.layers)
+    return spec.model_copy(
+        update={
+            "layers": layers,
+            "mtp": tuple(mtp),
+            "formats": tuple({**dict(spec.formats), **outer}.items()),
+        }
+    )
+
+
+def _with_formats(
+    layers: Iterable[Layer], hidden: int, layer_format: LayerFormat, first: int = 0
+) -> tuple[Layer, ...]:
+    """Layers with their formats; layers that were equal and have equal formats stay one object."""
+    matrices: dict[int, tuple[Matrix, ...]] = {}
+    kept: dict[tuple[int, tuple[tuple[str, str], ...]], Layer] = {}
+    result = []
+    for index, layer in enumerate(layers, first):
+        if id(layer) not in matrices:
+            matrices[id(layer)] = layer.matrices(hidden)
+        named = ((matrix.name, layer_format(index, layer, matrix)) for matrix in matrices[id(layer)])
+        formats = tuple((name, storage) for name, storage in named if storage is not None)
+        key = (id(layer), formats)
+        if key not in kept:
+            kept[key] = remade(layer, formats=formats) if formats else layer
+        result.append(kept[key])
+    return tuple(result)
