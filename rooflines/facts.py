@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
-from rooflines.errors import FileFormatError, RooflinesError
+from rooflines.errors import FileFormatError, RooflinesError, near_matches
 
 
 class Fact(BaseModel):
@@ -25,18 +26,33 @@ class Fact(BaseModel):
         try:
             return cls.model_validate(data)
         except ValidationError as mistakes:
-            raise error(f"{where}: {render_mistakes(mistakes)}") from None
+            raise error(f"{where}: {render_mistakes(mistakes, cls.model_fields)}") from None
 
 
-def render_mistakes(mistakes: ValidationError, most: int = 3) -> str:
-    """One readable line out of pydantic's report."""
-    lines = []
-    for mistake in mistakes.errors(include_url=False)[:most]:
-        field = ".".join(str(part) for part in mistake["loc"]) or "value"
-        given = "" if mistake["type"] == "missing" else f" (given {_short(mistake['input'])})"
-        lines.append(f"{field}: {mistake['msg'].removeprefix('Value error, ')}{given}")
+def render_mistakes(mistakes: ValidationError, fields: Iterable[str] = (), most: int = 3) -> str:
+    """One readable line out of pydantic's report.
+
+    Args:
+        mistakes: the report.
+        fields: what the record may have, to suggest what an unknown field was meant to be.
+        most: how many mistakes are told.
+    """
+    lines = [_line(mistake, tuple(fields)) for mistake in mistakes.errors(include_url=False)[:most]]
     rest = mistakes.error_count() - most
     return "; ".join(lines) + (f"; and {rest} more" if rest > 0 else "")
+
+
+def _line(mistake: ErrorDetails, fields: tuple[str, ...]) -> str:
+    field = ".".join(str(part) for part in mistake["loc"])
+    rule = mistake["msg"].removeprefix("Value error, ")
+    if mistake["type"] == "value_error" and not field:
+        return rule  # a rule about several fields names them itself
+    if mistake["type"] == "extra_forbidden":
+        near = near_matches(field, fields) if len(mistake["loc"]) == 1 else ()
+        rule = f"unknown field; did you mean {near[0]!r}?" if near else "unknown field"
+    a_table = mistake["type"] == "value_error" and isinstance(mistake["input"], Mapping)
+    known = mistake["type"] == "missing" or a_table or repr(mistake["input"]) in rule
+    return f"{field or 'value'}: {rule}" + ("" if known else f" (given {_short(mistake['input'])})")
 
 
 def _short(value: object, width: int = 60) -> str:

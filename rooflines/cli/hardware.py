@@ -11,7 +11,7 @@ import click
 
 from rooflines.hardware.catalogue import hardware_files, list_hardware, load_hardware, read_profile
 from rooflines.hardware.lint import Finding, lint_names, lint_profile
-from rooflines.hardware.profile import HardwareProfile, Quantity, Statement
+from rooflines.hardware.profile import HardwareProfile, Statement
 from rooflines.output.tables import FORMATS, render
 from rooflines.units import Dimension, format_quantity
 
@@ -140,7 +140,7 @@ def _quantities(values: Sequence[float | None], dimension: Dimension) -> list[st
     return [None if value is None else format_quantity(value, dimension) for value in values]
 
 
-def _si(statement: Statement[Quantity] | None) -> float | None:
+def _si(statement: Statement | None) -> float | None:
     return None if statement is None else statement.value.si
 
 

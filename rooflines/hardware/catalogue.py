@@ -89,7 +89,7 @@ def _text(file: Traversable | Path) -> str:
     if file.is_dir():
         raise FileFormatError(f"{where} is a folder: name one TOML file, or set {ENVIRONMENT} to the folder")
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise FileFormatError(f"{where} does not exist {_LIST}") from None
     except UnicodeDecodeError:

@@ -7,10 +7,11 @@ Keys with a suffix are other instructions of the same dtype and stand in for not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Final, Generic, Literal, TypeVar
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -37,9 +38,32 @@ class Quantity:
     si: float
 
 
+class Statement(Fact):
+    """One number, how we know it and who says so.
+
+    Attributes:
+        value: the number.
+        basis: ``datasheet`` (a vendor's document or a compilation of such), ``measured``, ``derived`` or
+            ``assumed``.
+        source: a key of the profile's ``[sources]``; None where a user's own profile gives none.
+        stated: what the source prints, where that differs from the value.
+        note: what a reader should know before relying on it.
+    """
+
+    value: Quantity
+    basis: Basis
+    source: str | None = None
+    stated: str | None = None
+    note: str | None = None
+
+
+class Entry(Statement):
+    """An adopted number, with what other sources state."""
+
+    alternatives: tuple[Statement, ...] = ()
+
+
 def _quantity(given: object, dimension: Dimension) -> Quantity:
-    if isinstance(given, Quantity):
-        return given
     if isinstance(given, str) and "spars" in given.lower():
         raise ValueError("peaks are dense: write the figure without sparsity (half of a 2:4 sparse one)")
     try:
@@ -53,58 +77,44 @@ def _quantity(given: object, dimension: Dimension) -> Quantity:
 
 
 def _count(given: object) -> Quantity:
-    if isinstance(given, Quantity):
-        return given
     if not isinstance(given, int) or isinstance(given, bool) or given <= 0:
         raise ValueError(f"{given!r} is not a count: write a whole number above zero, without quotes")
     return Quantity(str(given), float(given))
 
 
-Bytes = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="byte"))]
-BytesPerSecond = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="byte/s"))]
-FlopPerSecond = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="FLOP/s"))]
-Hertz = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="Hz"))]
-Watts = Annotated[Quantity, BeforeValidator(partial(_quantity, dimension="W"))]
-Count = Annotated[Quantity, BeforeValidator(_count)]
+def _entry(given: object, read: Callable[[object], Quantity]) -> object:
+    """Read the values of an entry; a plain value in place of the table is an unsourced assumption."""
+    if isinstance(given, Entry):
+        return given
+    if not isinstance(given, Mapping):
+        return {"value": read(given), "basis": "assumed"}
+    return {**_statement(given, read), "alternatives": _alternatives(given.get("alternatives", ()), read)}
 
-Q = TypeVar("Q")
+
+def _statement(given: Mapping[str, object], read: Callable[[object], Quantity]) -> dict[str, object]:
+    return {key: read(value) if key == "value" else value for key, value in given.items()}
+
+
+def _alternatives(given: object, read: Callable[[object], Quantity]) -> object:
+    if not isinstance(given, list | tuple):
+        return given
+    return tuple(_statement(one, read) if isinstance(one, Mapping) else one for one in given)
 
 
 def _as_tuple(given: object) -> object:
     return tuple(given) if isinstance(given, list) else given
 
 
-class Statement(Fact, Generic[Q]):
-    """One number, how we know it and who says so.
-
-    Attributes:
-        value: the number.
-        basis: ``datasheet`` (a vendor's document or a compilation of such), ``measured``, ``derived`` or
-            ``assumed``.
-        source: a key of the profile's ``[sources]``; None where a user's own profile gives none.
-        stated: what the source prints, where that differs from the value.
-        note: what a reader should know before relying on it.
-    """
-
-    value: Q
-    basis: Basis
-    source: str | None = None
-    stated: str | None = None
-    note: str | None = None
+def _reads(dimension: Dimension) -> BeforeValidator:
+    return BeforeValidator(partial(_entry, read=partial(_quantity, dimension=dimension)))
 
 
-class Entry(Statement[Q], Generic[Q]):
-    """An adopted number, with what other sources state.
-
-    A plain value in place of the table (``memory_bandwidth = "3.35 TB/s"``) is an unsourced assumption.
-    """
-
-    alternatives: Annotated[tuple[Statement[Q], ...], BeforeValidator(_as_tuple)] = ()
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain_value_is_assumed(cls, given: object) -> object:
-        return given if isinstance(given, Mapping | Entry) else {"value": given, "basis": "assumed"}
+Bytes = Annotated[Entry, _reads("byte")]
+BytesPerSecond = Annotated[Entry, _reads("byte/s")]
+FlopPerSecond = Annotated[Entry, _reads("FLOP/s")]
+Hertz = Annotated[Entry, _reads("Hz")]
+Watts = Annotated[Entry, _reads("W")]
+Count = Annotated[Entry, BeforeValidator(partial(_entry, read=_count))]
 
 
 class LintException(Fact):
@@ -122,7 +132,7 @@ class HardwareProfile(Fact):
     ``gpu_memory_limit`` is the share of unified memory that a GPU may use.
     """
 
-    id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+    id: str
     name: str
     vendor: str = ""
     architecture: str = ""
@@ -131,25 +141,34 @@ class HardwareProfile(Fact):
     kind: Literal["gpu", "tpu", "asic", "soc", "cpu"] | None = None
     status: Literal["shipping", "announced"] = "shipping"
     aliases: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
-    year: Entry[Count] | None = None
-    memory_capacity: Entry[Bytes] | None = None
-    memory_capacity_nominal: Entry[Bytes] | None = None
-    gpu_memory_limit: Entry[Bytes] | None = None
-    memory_bandwidth: Entry[BytesPerSecond] | None = None
-    last_level_cache: Entry[Bytes] | None = None
-    compute_units: Entry[Count] | None = None
-    base_clock: Entry[Hertz] | None = None
-    boost_clock: Entry[Hertz] | None = None
-    tensor_clock: Entry[Hertz] | None = None
-    tdp: Entry[Watts] | None = None
-    interconnect_per_direction: Entry[BytesPerSecond] | None = None
-    interconnect_total: Entry[BytesPerSecond] | None = None
-    interconnect_per_link: Entry[BytesPerSecond] | None = None
-    c2c_per_direction: Entry[BytesPerSecond] | None = None
-    pcie_per_direction: Entry[BytesPerSecond] | None = None
-    peaks: dict[str, Entry[FlopPerSecond]] = Field(default_factory=dict)
+    year: Count | None = None
+    memory_capacity: Bytes | None = None
+    memory_capacity_nominal: Bytes | None = None
+    gpu_memory_limit: Bytes | None = None
+    memory_bandwidth: BytesPerSecond | None = None
+    last_level_cache: Bytes | None = None
+    compute_units: Count | None = None
+    base_clock: Hertz | None = None
+    boost_clock: Hertz | None = None
+    tensor_clock: Hertz | None = None
+    tdp: Watts | None = None
+    interconnect_per_direction: BytesPerSecond | None = None
+    interconnect_total: BytesPerSecond | None = None
+    interconnect_per_link: BytesPerSecond | None = None
+    c2c_per_direction: BytesPerSecond | None = None
+    pcie_per_direction: BytesPerSecond | None = None
+    peaks: dict[str, FlopPerSecond] = Field(default_factory=dict)
     exceptions: Annotated[tuple[LintException, ...], BeforeValidator(_as_tuple)] = ()
     sources: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("id")
+    @classmethod
+    def _plain_id(cls, given: str) -> str:
+        if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", given):
+            raise ValueError(
+                f"{given!r}: an id has lower-case letters and digits, with single dashes between"
+            )
+        return given
 
     @field_validator("peaks", mode="before")
     @classmethod
@@ -175,7 +194,7 @@ class HardwareProfile(Fact):
                 raise ValueError(f"{field}: source {source!r} is not a key of [sources]{hint}")
         return self
 
-    def entries(self) -> Iterator[tuple[str, Entry[Quantity]]]:
+    def entries(self) -> Iterator[tuple[str, Entry]]:
         """Every stated number with its field, peaks as ``peaks.bf16``."""
         for field in type(self).model_fields:
             value = getattr(self, field)
@@ -184,7 +203,7 @@ class HardwareProfile(Fact):
         for dtype, entry in self.peaks.items():
             yield f"peaks.{dtype}", entry
 
-    def source_of(self, statement: Statement[Any]) -> str | None:
+    def source_of(self, statement: Statement) -> str | None:
         """The URL (or words) behind a statement; None where none was given."""
         return None if statement.source is None else self.sources[statement.source]
 
@@ -250,11 +269,11 @@ class HardwareProfile(Fact):
         return self.peak_flop_per_s(dtype) / self.bandwidth_bytes_per_s
 
     def _needed(self, field: str) -> float:
-        entry: Entry[Quantity] | None = getattr(self, field)
+        entry: Entry | None = getattr(self, field)
         if entry is None:
             raise ProfileError(f"{self.id} states no {field}: add it to a profile of your own to go on")
         return entry.value.si
 
 
-def _si(entry: Entry[Quantity] | None) -> float | None:
+def _si(entry: Entry | None) -> float | None:
     return None if entry is None else entry.value.si
