@@ -1,11 +1,7 @@
 """The definitions of acceptance in use, each turned into conditional rates per position.
 
 Papers and engines call ten different things an "acceptance rate". A definition must therefore be named; only
-a bare number has a meaning of its own (a constant alpha). On the command line and in files an acceptance is
-
-    0.8                                  constant alpha
-    DEFINITION:VALUES                    e.g. conditional:0.8,0.75,0.7
-    DEFINITION:VALUE@DRAFT_LENGTH        where the value means nothing without it, e.g. accepted-length:3.1@5
+a bare number has a meaning of its own (a constant alpha). `acceptance_text` reads them as written.
 
 Position 1 is the first drafted token. A definition that gives one number at one draft length (accepted
 length, accepted per drafted, ...) becomes the constant alpha that yields it there; several accepted lengths
@@ -63,8 +59,8 @@ def from_survival(survival: Sequence[float]) -> Acceptance:
     for position, (before, after) in enumerate(pairwise(survival), start=2):
         if after > before:
             raise InputError(
-                f"survival rises from {before:g} to {after:g} at position {position}: a prefix cannot survive "
-                "more often than a shorter one (rates given all before were accepted are 'conditional')"
+                f"survival rises from {before:g} to {after:g} at position {position}: a prefix cannot "
+                "survive more often than a shorter one (given all before were accepted: 'conditional')"
             )
     above = [1.0, *survival[:-1]]
     rates = [after / before if before > 0 else 0.0 for before, after in zip(above, survival, strict=True)]
@@ -270,30 +266,6 @@ def acceptance_from(name: str, rows: Rows, draft_lengths: Sequence[int] = ()) ->
     return chosen.convert(rows, draft_lengths)
 
 
-def parse_acceptance(text: str) -> Acceptance:
-    """Read an acceptance as written on a command line or in a file; the module says how.
-
-    Raises:
-        InputError: no number where one belongs, or an impossible value; the message says which.
-        UnknownNameError: no such definition, with near matches.
-    """
-    name, colon, values = text.strip().partition(":")
-    if not colon:
-        return Acceptance.constant(_number(name, text))
-    name = name.strip()
-    definition(name)
-    rows: list[list[float]] = []
-    draft_lengths: list[int] = []
-    for row in values.split(";"):
-        rows.append([])
-        for entry in row.split(",") if row.strip() else ():
-            value, at, length = entry.partition("@")
-            rows[-1].append(_number(value, text))
-            if at:
-                draft_lengths.append(_draft_length(length, text))
-    return acceptance_from(name, rows, draft_lengths)
-
-
 def _single(rows: Rows, name: str) -> float:
     if len(rows[0]) != 1:
         raise InputError(
@@ -302,22 +274,20 @@ def _single(rows: Rows, name: str) -> float:
     return rows[0][0]
 
 
-def _number(written: str, text: str) -> float:
-    try:
-        return float(written)
-    except ValueError:
-        pass
-    hint = " (a share is a fraction: 0.8, not 80%)" if written.strip().endswith("%") else ""
+def branches_from(name: str, rows: Rows) -> BranchAcceptance:
+    """Acceptance of every guess of a draft tree, from a definition that has them.
+
+    Raises:
+        InputError: the definition gives one rate a position, so says nothing of second guesses.
+    """
+    chosen = definition(name)
+    if not rows or not all(rows):
+        raise InputError(f"{name} has no values: write {name}:{chosen.values}")
+    if name == "medusa":
+        return BranchAcceptance.heads(rows)
+    if name == "sequoia" and len(rows) == 1:
+        return BranchAcceptance.positional(rows[0])
     raise InputError(
-        f"acceptance {text!r}: {written.strip()!r} is no number{hint}; write a constant such as 0.8, or "
-        f"DEFINITION:VALUES with one of {', '.join(_BY_NAME)}"
+        f"{name} says nothing about second and further guesses, which a tree needs: give medusa:... or "
+        "sequoia:..."
     )
-
-
-def _draft_length(written: str, text: str) -> int:
-    try:
-        return int(written)
-    except ValueError:
-        raise InputError(
-            f"acceptance {text!r}: draft length {written.strip()!r} is no whole number"
-        ) from None
