@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, NonNegativeInt, model_validator
 
@@ -14,6 +14,9 @@ from rooflines.models.attention import Attention, CrossAttention, LatentAttentio
 from rooflines.models.feed_forward import FeedForward, MixtureOfExperts
 from rooflines.models.matrix import Matrix, State
 from rooflines.models.recurrent import GatedDeltaNet, KimiDeltaAttention, Mamba, Mamba2
+
+# Under this name `formats` may state how norms and biases are stored, where that is not the model's dtype.
+VECTORS: Final = "vectors"
 
 Mixer = Annotated[
     Attention | LatentAttention | GatedDeltaNet | KimiDeltaAttention | Mamba | Mamba2,
@@ -33,7 +36,7 @@ class Layer(Fact):
         cross: attention to an encoder, in a decoder that has one.
         extras: further matrices that every position goes through (Gemma-3n's per-layer inputs).
         extra_vector_parameters: parameters that are neither matrices nor norms of width h.
-        formats: storage format by matrix name where it differs from the model's `dtype`.
+        formats: storage format by matrix name (or `VECTORS`) where it differs from the model's `dtype`.
     """
 
     mixer: Mixer | None
@@ -78,12 +81,13 @@ class Layer(Fact):
         return matrices + self.vector_parameters(hidden)
 
     def weight_bytes(self, hidden: int, dtype: str) -> int:
-        """Bytes stored, scales included; biases and vectors are in `dtype`."""
+        """Bytes stored, scales included; biases and vectors are in `dtype` unless `formats` says else."""
         formats = dict(self.formats)
+        vectors = formats.get(VECTORS, dtype)
         matrices = sum(
-            matrix_bytes(matrix, formats.get(matrix.name, dtype), dtype) for matrix in self.matrices(hidden)
+            matrix_bytes(matrix, formats.get(matrix.name, dtype), vectors) for matrix in self.matrices(hidden)
         )
-        return matrices + plain_bytes(self.vector_parameters(hidden), dtype)
+        return matrices + plain_bytes(self.vector_parameters(hidden), vectors)
 
     @property
     def kv_elements_per_position(self) -> int:

@@ -120,7 +120,7 @@ class KimiDeltaAttention(Recurrent):
             if self.full_rank_gate
             else (
                 Matrix("delta_gate_down", hidden, self.head_size),
-                Matrix("delta_gate_up", self.head_size, self.width, bias=True),
+                Matrix("delta_gate_up", self.head_size, self.width),
             )
         )
         return (
