@@ -36,14 +36,19 @@ def load_hardware(name: str | Path) -> HardwareProfile:
 
     Args:
         name: an id (``h100-sxm5-80gb``), an alias in any spelling (``H100 SXM``), or the path of a TOML
-            file (it ends in ``.toml`` or has a slash).
+            file (it ends in ``.toml``).
 
     Raises:
         UnknownNameError: no such name, with near matches.
         AmbiguousNameError: several devices have that name (``h100``).
         FileFormatError: the file is missing, is no profile, or breaks a rule of profiles.
     """
-    if isinstance(name, Path) or name.endswith(".toml") or "/" in name or os.sep in name:
+    # A name may have a slash too (Workstation/Server), so a slash alone makes no path.
+    if (
+        isinstance(name, Path)
+        or name.endswith(".toml")
+        or ({"/", os.sep} & set(name) and Path(name).exists())
+    ):
         return read_profile(Path(name).expanduser())
     listed = _listed()
     wanted = plain_name(name)

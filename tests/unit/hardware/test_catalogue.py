@@ -74,10 +74,16 @@ def test_loading_by_id_reads_one_file_only(monkeypatch):
         ("AMD Instinct MI300X", "mi300x"),
         ("TPU v5e", "tpu-v5e"),
         ("M1", "m1"),
+        ("NVIDIA RTX PRO 6000 Blackwell (Workstation/Server)", "rtx-pro-6000-blackwell"),
     ],
 )
 def test_common_spellings_resolve(name, device):
     assert load_hardware(name).id == device
+
+
+@pytest.mark.parametrize("device", list_hardware())
+def test_the_full_name_resolves(device):
+    assert load_hardware(load_hardware(device).name).id == device
 
 
 @pytest.mark.parametrize(
@@ -207,6 +213,10 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path):
         load_hardware(tmp_path / "none.toml")
     with pytest.raises(FileFormatError, match=f"is a folder: name one TOML file, or set {ENVIRONMENT}"):
         load_hardware(tmp_path)
+    with pytest.raises(FileFormatError, match="is a folder"):
+        load_hardware(str(tmp_path))
+    with pytest.raises(UnknownNameError, match=r"a path to a \.toml file works too"):
+        load_hardware(str(tmp_path / "none"))
 
 
 def test_profiles_are_found_in_an_installed_package_too(tmp_path, monkeypatch):
