@@ -17,7 +17,7 @@ from rooflines.errors import InputError
 from rooflines.facts import Fact
 from rooflines.models.attention import Attention, CrossAttention, Indexer, LatentAttention
 from rooflines.models.feed_forward import FeedForward, MixtureOfExperts
-from rooflines.models.layer import Block, Layer, Mixer, group_layers, matrix_bytes, plain_bytes
+from rooflines.models.layer import VECTORS, Block, Layer, Mixer, group_layers, matrix_bytes, plain_bytes
 from rooflines.models.matrix import Matrix, State
 from rooflines.models.recurrent import GatedDeltaNet, KimiDeltaAttention, Mamba, Mamba2
 
@@ -93,7 +93,7 @@ class ModelSpec(Fact):
         gathered: further tables of which a pass reads one row a position (Gemma-3n's per-layer embeddings).
         extras: further matrices outside the layers that every position goes through.
         extra_vector_parameters: parameters outside the layers that are neither matrices nor norms of width h.
-        formats: storage format of ``embedding``, ``head`` and `extras` where it differs from `dtype`.
+        formats: storage format of ``embedding``, ``head``, `extras` and `VECTORS` where it is not `dtype`.
         kv_dtype: format of cached keys and values that the checkpoint asks for; None for that of activations.
         not_counted: what the file describes beside this model (vision towers).
         assumed: what the config leaves unsaid and was taken as usual.
@@ -228,6 +228,7 @@ class ModelSpec(Fact):
     def weight_bytes(self) -> int:
         """Bytes of all weights as stored, scales included; multi-token prediction is apart."""
         formats = dict(self.formats)
+        vectors = formats.get(VECTORS, self.dtype)
         layers = sum(
             count * layer.weight_bytes(self.hidden, self.dtype)
             for layer, count in (*self.layer_groups, *self.encoder_groups)
@@ -237,11 +238,10 @@ class ModelSpec(Fact):
         if not self.tied_embeddings:
             matrices.append(self.head)
         bias = self.vocabulary if self.head_bias and self.tied_embeddings else 0
-        vectors = self.position_rows * self.hidden + self._outer_vectors + bias
         return (
             layers
-            + sum(matrix_bytes(m, formats.get(m.name, self.dtype), self.dtype) for m in matrices)
-            + plain_bytes(vectors, self.dtype)
+            + sum(matrix_bytes(m, formats.get(m.name, self.dtype), vectors) for m in matrices)
+            + plain_bytes(self.position_rows * self.hidden + self._outer_vectors + bias, vectors)
         )
 
     @property
