@@ -228,6 +228,7 @@ def best_sequoia_tree(
     table = sequoia_table(vector, cost.size, depth)
     tokens = table.best_tokens()[1:]
     cycle = cost[:, None] + np.arange(depth + 1) * cost_ratio
-    speedups = np.where(np.isfinite(tokens), tokens / cycle, _IMPOSSIBLE)
+    exists = np.isfinite(tokens) & np.isfinite(cycle)
+    speedups = np.divide(tokens, cycle, out=np.full(cycle.shape, _IMPOSSIBLE), where=exists)
     n, d = (int(axis) for axis in np.unravel_index(np.argmax(speedups), speedups.shape))
     return TreeChoice(table.tree(n + 1, d), float(tokens[n, d]), float(cycle[n, d]), float(speedups[n, d]))
