@@ -108,6 +108,8 @@ def _parse(text: str, where: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FileFormatError(f"{where} is not valid TOML: {error}") from None
+    except RecursionError:
+        raise FileFormatError(f"{where} is not a profile: its values are nested too deeply") from None
 
 
 def _listed() -> tuple[_Listed, ...]:

@@ -188,6 +188,7 @@ def test_a_broken_file_in_a_folder_is_named_when_names_are_searched(mine):
         (b"\x00\xff\xfe\x81" * 64, "is not a text file"),
         (b"id = card\n", "is not valid TOML"),
         (b'{"id": "card"}', "is not valid TOML"),
+        (b"a = " + b"[" * 5000, "nested too deeply"),
         (b'id = "card"\n', "name: Field required"),
         (b'id = "card"\nname = "c"\nmemory_bandwidth = 3.35\n', "3.35 has no unit"),
     ],
