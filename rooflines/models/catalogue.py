@@ -13,7 +13,7 @@ from rooflines.models.config_file import parse_json
 
 _ENDING: Final = ".json"
 # Parts of Hugging Face names that say nothing about shapes.
-_NOISE: Final = re.compile(r"-(hf|instruct|chat|it|base)(?=-|$)")
+_NOISE: Final = re.compile(r"-(hf|instruct|chat|it|base|bf16)(?=-|$)")
 
 
 def list_presets() -> tuple[str, ...]:
@@ -37,7 +37,7 @@ def load_preset(name: str) -> dict[str, Any]:
 
 
 def resolve_preset(name: str) -> str:
-    """The preset that a name means.
+    """The preset that a name means; a version may be left off where only one is known.
 
     Raises:
         UnknownNameError: with near matches.
@@ -48,6 +48,8 @@ def resolve_preset(name: str) -> str:
         if candidate in names:
             return candidate
     longer = [known for known in names if known.startswith(f"{plain_name(name)}-v")]
+    if len(longer) == 1:
+        return longer[0]
     if longer:
         raise AmbiguousNameError("model", name, longer)
     raise UnknownNameError("model", name, names, "(a preset, or a path to a config.json or its folder)")

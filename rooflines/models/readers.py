@@ -7,7 +7,7 @@ change a shape: then the config is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +15,8 @@ from pydantic import ValidationError
 
 from rooflines.errors import (
     ConfigError,
+    FileFormatError,
+    UnknownNameError,
     UnsupportedArchitectureError,
     near_matches,
 )
@@ -23,9 +25,12 @@ from rooflines.models.adapters import FAMILIES, SIGNATURES
 from rooflines.models.catalogue import load_preset, resolve_preset
 from rooflines.models.config_file import load_json
 from rooflines.models.config_view import ConfigView
+from rooflines.models.formats import quantised
+from rooflines.models.quantization import read_quantization
 from rooflines.models.spec import ModelSpec
 
 CONFIG_FILE: Final = "config.json"
+QUANTIZATION_FILE: Final = "hf_quant_config.json"
 # Where multimodal configs keep the language model, outermost first.
 TEXT_LEVELS: Final = (
     "text_config",
@@ -140,16 +145,28 @@ def read_model(source: Mapping[str, Any] | str | Path, name: str | None = None) 
     if isinstance(source, Mapping):
         return read_config(source, name or _own_name(source) or "config")
     path = Path(source)
-    if _exists(path):
-        folder = path / CONFIG_FILE if path.is_dir() else path
+    config = _config_file(path)
+    if config is not None:
         label = name or (path.resolve().name if path.is_dir() else path.stem)
-        return read_config(load_json(folder), label)
-    preset = resolve_preset(str(source))
+        return read_config(load_json(config), label, _quantization_file(config))
+    try:
+        preset = resolve_preset(str(source))
+    except UnknownNameError:
+        if _exists(path):
+            raise FileFormatError(f"{path}: a folder without a {CONFIG_FILE}") from None
+        raise
     return read_config(load_preset(preset), name or preset)
 
 
-def read_config(config: Mapping[str, Any], name: str) -> ModelSpec:
-    """Read a parsed config.json.
+def read_config(
+    config: Mapping[str, Any], name: str, hf_quant_config: Mapping[str, Any] | None = None
+) -> ModelSpec:
+    """Read a parsed config.json, with the formats of its quantised matrices.
+
+    Args:
+        config: the parsed file.
+        name: what to call the model.
+        hf_quant_config: ModelOpt's file beside it, if there is one.
 
     Raises:
         ConfigError: a needed field is missing or wrong, or something is not modelled.
@@ -160,10 +177,22 @@ def read_config(config: Mapping[str, Any], name: str) -> ModelSpec:
         spec = FAMILIES[family](view)
     except ValidationError as mistakes:
         raise ConfigError(f"{name}: {render_mistakes(mistakes)}") from None
+    quantization = read_quantization(config, hf_quant_config)
+    for level in levels(view):
+        level.disregard("quantization_config", "compression_config", "expert_dtype")
     refuse_unread_shapes(view, family)
-    return spec.model_copy(
+    spec = spec.model_copy(
         update={"family": family, "ignored_keys": ignored_keys(view), "not_counted": not_counted(view)}
     )
+    return quantised(spec, quantization) if quantization else spec
+
+
+def levels(view: ConfigView) -> Iterator[ConfigView]:
+    """The level itself and those around it, innermost first."""
+    level: ConfigView | None = view
+    while level is not None:
+        yield level
+        level = level.outer
 
 
 def text_level(view: ConfigView) -> ConfigView:
@@ -197,12 +226,10 @@ def find_family(view: ConfigView) -> str:
         UnsupportedArchitectureError: what it is is not modelled.
     """
     named: list[tuple[str, str]] = []
-    level: ConfigView | None = view
-    while level is not None:
+    for level in levels(view):
         if level.has("model_type"):
             named.append((level.where("model_type"), level.text("model_type")))
         named += [(level.where("architectures"), entry) for entry in _architectures(level)]
-        level = level.outer
     if not named:
         signed = [family for family, keys in SIGNATURES.items() if keys <= view.data.keys()]
         if signed:
@@ -259,31 +286,43 @@ def refuse_unread_shapes(view: ConfigView, family: str) -> None:
 
 def ignored_keys(view: ConfigView) -> tuple[str, ...]:
     """Keys that were not read, at the text level and around it, with their way."""
-    found: list[str] = []
-    level: ConfigView | None = view
-    while level is not None:
-        found = [level.where(key) for key in level.unread()] + found
-        level = level.outer
-    return tuple(found)
+    return tuple(level.where(key) for level in reversed(list(levels(view))) for key in level.unread())
 
 
 def not_counted(view: ConfigView) -> tuple[str, ...]:
     """Other models that the levels around the text model describe (vision, audio)."""
-    found: list[str] = []
-    level = view.outer
-    while level is not None:
-        found += [
-            level.where(key)
-            for key, value in level.data.items()
-            if key.endswith("_config") and isinstance(value, Mapping) and key in level.unread()
-        ]
-        level = level.outer
-    return tuple(key for key in found if any(part in key for part in ("vision", "audio", "talker", "video")))
+    return tuple(
+        level.where(key)
+        for level in levels(view)
+        for key in level.unread()
+        if key.endswith("_config")
+        and any(part in key for part in ("vision", "audio", "talker", "video"))
+        and isinstance(level.data[key], Mapping)
+    )
 
 
 def _own_name(config: Mapping[str, Any]) -> str | None:
     value = config.get("_name_or_path")
     return value if isinstance(value, str) and value else None
+
+
+def _config_file(path: Path) -> Path | None:
+    """The file to read for a path that is a file, or a folder with a config.json; else None."""
+    if not _exists(path):
+        return None
+    if not path.is_dir():
+        return path
+    inner = path / CONFIG_FILE
+    return inner if inner.is_file() else None
+
+
+def _quantization_file(config: Path) -> Mapping[str, Any] | None:
+    """ModelOpt's hf_quant_config.json beside a config, bare or with the config's own stem before it."""
+    beside = [config.with_name(f"{config.stem}.{QUANTIZATION_FILE}")]
+    if config.name == CONFIG_FILE:
+        beside.insert(0, config.with_name(QUANTIZATION_FILE))
+    found = next((path for path in beside if path.is_file()), None)
+    return load_json(found) if found else None
 
 
 def _exists(path: Path) -> bool:
