@@ -201,12 +201,10 @@ def whole_number(value: Number, what: str, least: int = 0) -> NDArray[np.float64
 def _geometric_sum(ratio: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """The sum of ratio^j over j = 1 .. terms, accurate up to ratio = 1.
 
-    1 - ratio^terms loses all digits near 1; expm1(terms log1p(ratio - 1)) keeps them, since ratio - 1 is
-    exact there.
+    1 - ratio^terms loses all digits near 1, -expm1(terms log ratio) keeps them.
     """
-    below_one = np.where(ratio < 1.0, ratio, 0.5)
-    inside = np.where(below_one > 0.0, below_one, 0.5)
-    summed = -inside * np.expm1(terms * np.log1p(inside - 1.0)) / (1.0 - inside)
+    inside = np.where((ratio > 0.0) & (ratio < 1.0), ratio, 0.5)
+    summed = -inside * np.expm1(terms * np.log(inside)) / (1.0 - inside)
     return np.where(ratio == 1.0, terms, np.where(ratio == 0.0, 0.0, summed))
 
 
