@@ -76,8 +76,8 @@ class Acceptance:
     def decaying(cls, alpha: Number, decay: Number, measured_length: int | None = None) -> Self:
         """c_k = min(1, alpha decay^(k - 1)): acceptance that falls along the draft ("suffix decay").
 
-        Two parameters follow measured accepted lengths where a constant does not: DSpark section 3
-        describes the fall, `acceptance_fit` finds the parameters.
+        Two parameters follow measured accepted lengths where a constant does not: DSpark describes
+        the fall, `acceptance_fit` finds the parameters.
         """
         return cls((alpha,), decay=decay, measured_length=measured_length)
 

@@ -89,7 +89,7 @@ def guaranteed_improvement(alpha: Number, cost_ratio: Number) -> Number:
 
 
 def oracle_tokens_per_cycle(alpha: Number) -> Number:
-    """Section 3.5's bound 1 / (1 - alpha): a drafter that stops exactly where it would be rejected."""
+    """The bound 1 / (1 - alpha): an oracle stops each draft exactly where it would be rejected."""
     require_probability(alpha, "acceptance")
     rate = np.asarray(alpha, dtype=float)
     bound = np.divide(1.0, 1.0 - rate, out=np.full(rate.shape, np.inf), where=rate < 1.0)

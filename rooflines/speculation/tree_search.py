@@ -26,7 +26,7 @@ _IMPOSSIBLE: Final = -np.inf
 def greedy_tree(branches: BranchAcceptance, nodes: int, depth: int | None = None) -> DraftTree:
     """Medusa's sparse tree: add the node with the largest path product until the budget is spent.
 
-    Medusa, https://arxiv.org/abs/2401.10774, section 2.3.3. Of equal nodes the shallower comes first, then
+    Medusa, https://arxiv.org/abs/2401.10774. Of equal nodes the shallower comes first, then
     the better rank. Nodes of zero acceptance are not added, so the tree may stay smaller than the budget.
 
     Args:
@@ -61,7 +61,7 @@ def greedy_tree(branches: BranchAcceptance, nodes: int, depth: int | None = None
 def candidate_tree(branches: BranchAcceptance, depth: int, top_k: int) -> DraftTree:
     """EAGLE-2's expansion: at each level the `top_k` nodes of largest product get `top_k` children each.
 
-    EAGLE-2, https://arxiv.org/abs/2406.16858, section 4.1, with acceptance in the place of the draft's
+    EAGLE-2, https://arxiv.org/abs/2406.16858 (expansion), with acceptance in the place of the draft's
     confidence. It has top_k + (depth - 1) top_k^2 nodes where every guess has a rate.
 
     Args:
@@ -86,7 +86,7 @@ def candidate_tree(branches: BranchAcceptance, depth: int, top_k: int) -> DraftT
 def rerank(tree: DraftTree, rates: NDArray[np.float64], nodes: int) -> DraftTree:
     """EAGLE-2's second step: keep the `nodes` nodes of largest path product, which again form a tree.
 
-    EAGLE-2, https://arxiv.org/abs/2406.16858, section 4.2. EAGLE's code and SGLang count the root among their
+    EAGLE-2, https://arxiv.org/abs/2406.16858 (reranking). EAGLE's code and SGLang count the root among their
     "total tokens", so that setting is `nodes` + 1.
 
     Args:
@@ -113,7 +113,7 @@ class SequoiaTable:
 
         T(n, b, d) = max over m of T(n - m, b - 1, d) + P[b] max over j of T(m, j, d - 1)
 
-    Sequoia, https://arxiv.org/abs/2402.12374, section 4.1 and appendix (with depth); T(1, 0, d) = 1.
+    Sequoia, https://arxiv.org/abs/2402.12374, with the bound on depth; T(1, 0, d) = 1.
 
     Attributes:
         vector: P, acceptance of the i-th child.
@@ -211,7 +211,7 @@ def best_sequoia_tree(
 ) -> TreeChoice:
     """The size and depth with the largest speedup G(n, d) / (t(n) + d c): Sequoia's hardware-aware choice.
 
-    Sequoia, https://arxiv.org/abs/2402.12374, section 4.3. Plain decoding (n = 1) is among the choices.
+    Sequoia, https://arxiv.org/abs/2402.12374. Plain decoding (n = 1) is among the choices.
 
     Args:
         vector: P, acceptance of the i-th child of any node.

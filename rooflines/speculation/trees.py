@@ -2,7 +2,7 @@
 
 A tree holds the drafted nodes; its root is the last token already emitted, which every verify pass carries
 along. So n = nodes + 1 positions are verified, and tau = 1 + sum over nodes of the product of acceptances
-along the path from the root: Medusa's expected length (https://arxiv.org/abs/2401.10774, section 2.3.3) and
+along the path from the root: Medusa's expected length (https://arxiv.org/abs/2401.10774) and
 Sequoia's F(T) (https://arxiv.org/abs/2402.12374), which counts the root as the 1.
 """
 
@@ -82,7 +82,7 @@ class DraftTree:
     def cartesian(cls, widths: Sequence[int]) -> Self:
         """Medusa's dense tree: the top-s_k guesses of head k under every node of depth k - 1.
 
-        It has sum over k of s_1 s_2 ... s_k nodes (Medusa, section 2.3.1).
+        It has sum over k of s_1 s_2 ... s_k nodes (Medusa, https://arxiv.org/abs/2401.10774).
 
         Args:
             widths: s_1, s_2, ...

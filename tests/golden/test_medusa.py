@@ -111,7 +111,7 @@ def test_expected_length_is_one_plus_the_sum_of_path_products():
 
 @pytest.mark.parametrize(("widths", "nodes"), [((2, 3), 8), ((1,) * 4, 4), ((4, 4, 2), 4 + 16 + 32)])
 def test_cartesian_tree_has_sum_of_products_nodes(widths, nodes):
-    # Section 2.3.1: sum over k of prod over i <= k of s_i; figure 2's example is top-2 of head 1, top-3 of head 2.
+    # Nodes = sum over k of prod over i <= k of s_i.
     tree = DraftTree.cartesian(widths)
     assert tree.nodes == nodes == sum(np.cumprod(widths))
     assert tree.widths == tuple(np.cumprod(widths))

@@ -16,14 +16,14 @@ VECTOR = (0.6, 0.15, 0.08, 0.04, 0.02)
 
 
 def test_a_single_guess_is_leviathans_chain():
-    # Theorem 3.2's base case: with one child each, F is equation 1 of Leviathan et al. 2023.
+    # With one child each, F is equation 1 of Leviathan et al. 2023.
     table = sequoia_table((0.8,), verify_width=6, depth=5)
     chain = Acceptance.constant(0.8)
     assert table.best_tokens()[1:, 5] == pytest.approx([chain.tokens_per_cycle(gamma) for gamma in range(6)])
 
 
 def test_a_chain_is_bounded_by_one_over_one_minus_p1_and_a_tree_is_not():
-    # Section 4.1: a chain's tokens stay below 1 / (1 - P_1) however long; a tree's grow without bound.
+    # A chain's tokens stay below 1 / (1 - P_1) however long; a tree's grow without bound.
     bound = 1.0 / (1.0 - VECTOR[0])
     tokens = sequoia_table(VECTOR, verify_width=256, depth=16).best_tokens()[:, 16]
     assert DraftTree.chain(64).tokens_per_cycle(BranchAcceptance.positional(VECTOR)) < bound
@@ -31,7 +31,7 @@ def test_a_chain_is_bounded_by_one_over_one_minus_p1_and_a_tree_is_not():
 
 
 def test_speedup_is_tokens_over_verify_plus_depth_times_c():
-    # Section 4.3: speedup(n, d) = G(n, d) / (t(n) + d c), searched over a grid.
+    # Speedup(n, d) = G(n, d) / (t(n) + d c), searched over a grid.
     verify_cost = 1.0 + 0.004 * np.arange(64)
     choice = best_sequoia_tree(VECTOR, verify_cost, cost_ratio=0.03, depth=8)
     tokens = sequoia_table(VECTOR, 64, 8).best_tokens()
@@ -56,7 +56,7 @@ def test_with_free_verify_of_chains_sequoia_is_leviathans_optimum():
 
 
 def test_the_tree_follows_the_hardware():
-    # Section 4.3: where verification is flat in n (offloading) trees are large, where it is dear they are small.
+    # Where verification is flat in n (offloading) trees are large, where it is dear they are small.
     flat = best_sequoia_tree(VECTOR, np.ones(128), cost_ratio=0.002, depth=12)
     dear = best_sequoia_tree(VECTOR, 1 + 0.05 * np.arange(128), cost_ratio=0.05, depth=12)
     assert flat.tree.verify_width == 128

@@ -43,7 +43,7 @@ def test_tokens_and_their_distribution(acceptance, gamma):
 
 def test_rejection_sampling_accepts_as_often_as_the_distributions_overlap():
     # Leviathan et al. 2023 (https://arxiv.org/abs/2211.17192): alpha = E[sum min(p, q)] (corollary 3.6), and the
-    # output follows the target's distribution (theorem of appendix A.1), whatever the drafter's.
+    # output follows the target's distribution whatever the drafter's.
     rng = np.random.default_rng(7)
     target, draft = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.25, 0.25, 0.25, 0.25])
     drafted = rng.choice(4, size=CYCLES, p=draft)
