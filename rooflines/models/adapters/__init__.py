@@ -8,6 +8,7 @@ from typing import Final
 
 from rooflines.models.adapters.dense import DENSE, read_dense
 from rooflines.models.adapters.experts import EXPERTS
+from rooflines.models.adapters.experts_by_layer import EXPERTS_BY_LAYER
 from rooflines.models.adapters.gemma import GEMMA
 from rooflines.models.adapters.gpt import GPT
 from rooflines.models.adapters.hybrid import HYBRID
@@ -24,6 +25,7 @@ FAMILIES: Final[dict[str, Adapter]] = {
     **GPT,
     **GEMMA,
     **EXPERTS,
+    **EXPERTS_BY_LAYER,
     **LATENT,
     **HYBRID,
     **NAS,

@@ -136,7 +136,6 @@ _LLAMA: Final = Facts(tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTI
 
 DENSE: Final[dict[str, Facts]] = {
     "llama": _LLAMA,
-    "code_llama": _LLAMA,
     "mistral": Facts(tied=False, reaches=mistral_window, kv_heads_stated=True),
     "ministral": Facts(tied=False, reaches=mistral_window, kv_heads_stated=True),
     "ministral3": Facts(tied=False, reaches=mistral_window, kv_heads_stated=True, head_size_stated=True),

@@ -1,4 +1,4 @@
-"""Decoders with experts over ordinary attention: Mixtral, Qwen-MoE, gpt-oss, Llama-4, GLM-4.5, ...
+"""Decoders with experts over ordinary attention: Mixtral, Qwen-MoE, gpt-oss, GLM-4.5, ...
 
 Facts that no config states are those of transformers 5.23.0 (``models/<family>/modeling_<family>.py``).
 In Mixtral, gpt-oss, MiniMax and Phi-MoE `intermediate_size` is the expert width; in Qwen, GLM and ERNIE it is
@@ -39,7 +39,6 @@ TOP_K_KEYS: Final = (
     "moe_k",
 )
 COUNT_KEYS: Final = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
-_LLAMA4_NOPE_PERIOD: Final = 4  # every 4th layer has no rotary positions and full attention
 
 
 def experts(
@@ -105,13 +104,18 @@ def first_dense(view: ConfigView, length: int) -> tuple[bool, ...]:
         return view.choices("mlp_layer_types", length, {"dense": False, "sparse": True})
     if isinstance(view.value("moe_layer_freq"), list | tuple):
         view.disregard("first_k_dense_replace")
-        return view.items("moe_layer_freq", length, _zero_or_one)
+        return view.items("moe_layer_freq", length, zero_or_one)
     dense = view.count("first_k_dense_replace")
     step = view.optional_size("moe_layer_freq") or 1
     return tuple(index >= dense and index % step == 0 for index in range(length))
 
 
-def _zero_or_one(entry: object) -> bool:
+def zero_or_one(entry: object) -> bool:
+    """An entry of a list of 0 (dense) and 1 (experts).
+
+    Raises:
+        ValueError: it is neither.
+    """
     if entry not in (0, 1):
         raise ValueError(f"entry {entry!r} must be 0 (dense) or 1 (experts)")
     return bool(entry)
@@ -271,56 +275,6 @@ def read_dbrx(view: ConfigView) -> ModelSpec:
     return assemble(view, one_each((mixer,) * length, (block,) * length), hidden=hidden, tied=False)
 
 
-def _llama4_sparse(view: ConfigView, length: int) -> tuple[bool, ...]:
-    """Experts in `moe_layers`, or in every `interleave_moe_layer_step`-th layer."""
-    if view.has("moe_layers"):
-        view.disregard("interleave_moe_layer_step")
-        chosen = view.value("moe_layers")
-        if not isinstance(chosen, list | tuple) or any(type(index) is not int for index in chosen):
-            raise view.wrong("moe_layers", "a list of layer numbers")
-        return tuple(index in chosen for index in range(length))
-    step = view.size("interleave_moe_layer_step")
-    return tuple((index + 1) % step == 0 for index in range(length))
-
-
-def _llama4_reaches(view: ConfigView, length: int) -> tuple[Reach, ...]:
-    """Chunked attention in the layers with rotary positions (three of four where nothing is listed)."""
-    if view.has("layer_types"):
-        return typed_reaches(view, length)
-    if not view.has("attention_chunk_size"):
-        return (Reach(),) * length
-    period = view.optional_size("no_rope_layer_interval", "nope_layer_interval") or _LLAMA4_NOPE_PERIOD
-    rotary: Sequence[bool] = [(index + 1) % period != 0 for index in range(length)]
-    if view.value("no_rope_layers"):
-        rotary = view.items("no_rope_layers", length, _zero_or_one)
-    return reaches_of_kinds(view, ["chunk" if has else "full" for has in rotary])
-
-
-def read_llama4(view: ConfigView) -> ModelSpec:
-    """Llama-4: experts beside one shared expert of their width; dense layers of `intermediate_size_mlp`.
-
-    The norms of queries and keys (`use_qk_norm`) have no parameters.
-    """
-    hidden, length = view.size("hidden_size"), layer_count(view)
-    bias = view.flag("attention_bias", default=False)
-    view.disregard("use_qk_norm")
-    mixers = attentions(
-        view,
-        hidden,
-        _llama4_reaches(view, length),
-        qkv_bias=bias,
-        output_bias=bias,
-        kv_heads_stated=True,
-        head_size_stated=True,
-    )
-
-    def mixture() -> MixtureOfExperts:
-        return experts(view, width_key="intermediate_size", shared_width=view.size("intermediate_size"))
-
-    blocks = sparse_and_dense(view, _llama4_sparse(view, length), mixture, dense_key="intermediate_size_mlp")
-    return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=False)
-
-
 def shared_width(view: ConfigView) -> int:
     """DeepSeek and GLM: `n_shared_experts` experts of `moe_intermediate_size`; null or missing is none."""
     shared = view.count("n_shared_experts", default=0)
@@ -350,62 +304,6 @@ def read_glm4_moe(view: ConfigView) -> ModelSpec:
     return assemble(view, layers, hidden=hidden, tied=False, mtp=(module,) * modules)
 
 
-def read_mimo_v2(view: ConfigView) -> ModelSpec:
-    """MiMo-V2: two geometries (`swa_*` for layers with a window), narrower values, sinks by flag.
-
-    A layer with a window sees `sliding_window_size` earlier positions beside its own.
-    """
-    hidden, length = view.size("hidden_size"), layer_count(view)
-    windowed = view.items("hybrid_layer_pattern", length, _zero_or_one)
-    bias = view.flag("attention_bias", default=False)
-    before = view.optional_size("sliding_window_size")
-    window = before + 1 if before else view.size("sliding_window")
-    view.disregard("sliding_window", "attention_chunk_size")
-
-    def mixer(prefix: str, sinks: str, reach: int | None) -> Attention:
-        return Attention(
-            query_heads=view.size(f"{prefix}num_attention_heads"),
-            kv_heads=view.size(f"{prefix}num_key_value_heads"),
-            head_size=view.size(f"{prefix}head_dim"),
-            value_head_size=view.size(f"{prefix}v_head_dim"),
-            qkv_bias=bias,
-            sinks=view.flag(sinks, default=False),
-            window=reach,
-        )
-
-    local = mixer("swa_", "add_swa_attention_sink_bias", window)
-    full = mixer("", "add_full_attention_sink_bias", None)
-
-    def mixture() -> MixtureOfExperts:
-        return experts(view, shared_width=shared_width(view), correction_bias=True)
-
-    blocks = sparse_and_dense(view, first_dense(view, length), mixture)
-    mixers = [local if is_local else full for is_local in windowed]
-    return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=False)
-
-
-def read_ernie4_5_moe(view: ConfigView) -> ModelSpec:
-    """ERNIE-4.5-MoE: experts from `moe_layer_start_index` to `moe_layer_end_index`, shared ones by count."""
-    hidden, length = view.size("hidden_size"), layer_count(view)
-    bias = view.flag("use_bias", default=False)
-    mixers = attentions(
-        view, hidden, everywhere(view, length), qkv_bias=bias, output_bias=bias, kv_heads_stated=True
-    )
-    first = view.count("moe_layer_start_index")
-    last = view.value("moe_layer_end_index")
-    step = view.optional_size("moe_layer_interval") or 1
-    end = length - 1 if last in (None, -1) else view.count("moe_layer_end_index")
-    sparse = [(index + 1) % step == 0 and first <= index <= end for index in range(length)]
-    shared = view.count("moe_num_shared_experts", default=0)
-
-    def mixture() -> MixtureOfExperts:
-        width = shared * view.size("moe_intermediate_size")
-        return experts(view, shared_width=width, correction_bias=True)
-
-    blocks = sparse_and_dense(view, sparse, mixture, bias=bias)
-    return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=True, head_bias=bias)
-
-
 EXPERTS: Final = {
     "mixtral": read_mixtral,
     "qwen2_moe": read_qwen2_moe,
@@ -417,9 +315,5 @@ EXPERTS: Final = {
     "granitemoe": read_granitemoe,
     "granitemoeshared": read_granitemoe,
     "dbrx": read_dbrx,
-    "llama4": read_llama4,
-    "llama4_text": read_llama4,
     "glm4_moe": read_glm4_moe,
-    "mimo_v2_flash": read_mimo_v2,
-    "ernie4_5_moe": read_ernie4_5_moe,
 }
