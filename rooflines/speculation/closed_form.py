@@ -24,6 +24,7 @@ from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance, require_probability, whole_number
 
 _NEWTON_STEPS: Final = 100
+_NEWTON_TOLERANCE: Final = 1e-14  # rounding of the sum keeps steps from becoming smaller
 # A printed speedup and a printed tau are each rounded, so equality within this is no contradiction.
 _PRINT_ROUNDING: Final = 0.005
 
@@ -148,7 +149,7 @@ def constant_acceptance(tokens_per_cycle: Number, draft_length: Number) -> Numbe
         value, slope = _power_sum(alpha, lengths)
         step = (value - wanted) / slope
         alpha = np.clip(alpha - step, 0.0, 1.0)
-        if np.all(np.abs(step) <= np.finfo(float).eps):
+        if np.all(np.abs(step) <= _NEWTON_TOLERANCE):
             break
     return _plain(np.where(possible, alpha, np.nan))
 
