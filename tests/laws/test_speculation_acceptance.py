@@ -99,6 +99,14 @@ def test_profiles_agree_with_each_other(rates):
     assert counts @ np.arange(gamma + 1) == pytest.approx(acceptance.accepted_per_cycle(gamma))
 
 
+@given(rate_lists, st.floats(0.0, 1.25), lengths)
+def test_single_positions_agree_with_the_profile_beyond_the_listed_ones(rates, decay, gamma):
+    acceptance = Acceptance(tuple(rates), decay)
+    positions = np.arange(1, gamma + 1)
+    assert acceptance.conditional(positions) == pytest.approx(acceptance.conditional_profile(gamma))
+    assert acceptance.survival(positions) == pytest.approx(acceptance.survival_profile(gamma))
+
+
 @given(st.lists(st.floats(0.01, 1.0), min_size=1, max_size=10))
 def test_definitions_agree_on_one_profile(rates):
     truth = Acceptance.conditional_rates(rates)
