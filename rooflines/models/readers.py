@@ -26,10 +26,13 @@ from rooflines.models.catalogue import load_preset, resolve_preset
 from rooflines.models.config_file import load_json
 from rooflines.models.config_view import ConfigView
 from rooflines.models.formats import quantised
+from rooflines.models.gguf import read_gguf
+from rooflines.models.gguf_config import config_of, with_stored_formats
 from rooflines.models.quantization import read_quantization
 from rooflines.models.spec import ModelSpec
 
 CONFIG_FILE: Final = "config.json"
+GGUF_SUFFIX: Final = ".gguf"
 QUANTIZATION_FILE: Final = "hf_quant_config.json"
 # Where multimodal configs keep the language model, outermost first.
 TEXT_LEVELS: Final = (
@@ -46,6 +49,8 @@ _CLASS_ENDINGS: Final = (
     "ForMultimodalLM",
     "Model",
 )
+# Keys that only configs of drafter heads have.
+DRAFTER_KEYS: Final = ("dflash_config", "eagle_config", "draft_vocab_size", "medusa_num_heads")
 # Keys that change which weights or caches exist. A config in which one of them says something that the
 # family's adapter does not read describes another architecture than the adapter's.
 SHAPE_KEYS: Final = frozenset(
@@ -62,9 +67,6 @@ SHAPE_KEYS: Final = frozenset(
         "compress_ratios",
         "cross_attention_layers",
         "decoder_sparse_step",
-        "dflash_config",
-        "draft_vocab_size",
-        "eagle_config",
         "enable_moe_block",
         "expert_layer_period",
         "ffn_config",
@@ -85,7 +87,6 @@ SHAPE_KEYS: Final = frozenset(
         "linear_attn_config",
         "linear_num_value_heads",
         "mamba_num_heads",
-        "medusa_num_heads",
         "mlp_layer_types",
         "moe_intermediate_size",
         "moe_k",
@@ -125,11 +126,11 @@ SHAPE_KEYS: Final = frozenset(
 
 
 def read_model(source: Mapping[str, Any] | str | Path, name: str | None = None) -> ModelSpec:
-    """Read a model from a config, a file or folder that holds one, or the name of a preset.
+    """Read a model from a config, a file or folder that holds one, a GGUF file, or the name of a preset.
 
     Args:
-        source: a parsed config.json, a path to one or to a folder with one, or a preset such as
-            ``llama-2-7b``.
+        source: a parsed config.json, a path to one or to a folder with one, a path to a GGUF file, or a
+            preset such as ``llama-2-7b``.
         name: what to call the model; by default the file's or preset's name.
 
     Returns:
@@ -138,24 +139,63 @@ def read_model(source: Mapping[str, Any] | str | Path, name: str | None = None) 
     Raises:
         ConfigError: a needed field is missing or wrong.
         UnsupportedArchitectureError: a family or a feature that is not modelled.
-        FileFormatError: a file that is no JSON object.
+        FileFormatError: a file that is no JSON object, or no intact GGUF file.
         UnknownNameError: neither a path nor a preset.
         AmbiguousNameError: the beginning of several presets.
     """
+    if not isinstance(source, Mapping) and _is_gguf(Path(source)):
+        return read_gguf_model(Path(source), name or Path(source).stem)
+    if not isinstance(source, Mapping) and _config_file(Path(source)) is None:
+        preset = _resolve(str(source))
+        return read_config(load_preset(preset), name or preset)
+    config, label = open_config(source, name)
+    beside = None if isinstance(source, Mapping) else _quantization_file(Path(source))
+    return read_config(config, label, beside)
+
+
+def read_gguf_model(path: Path, name: str) -> ModelSpec:
+    """Read a GGUF file, with the format of every tensor; `ignored_keys` are metadata keys.
+
+    Raises:
+        FileFormatError: truncated, corrupt, or no GGUF file.
+        ConfigError: a needed key is missing, or the file holds other tensors than such a model has.
+        UnsupportedArchitectureError: an architecture that is not modelled.
+    """
+    file = read_gguf(path)
+    config, ignored = config_of(file, name)
+    spec = read_config(config, name)
+    return with_stored_formats(spec.model_copy(update={"ignored_keys": ignored}), file)
+
+
+def _is_gguf(path: Path) -> bool:
+    return path.suffix == GGUF_SUFFIX and _exists(path) and path.is_file()
+
+
+def open_config(
+    source: Mapping[str, Any] | str | Path, name: str | None = None
+) -> tuple[Mapping[str, Any], str]:
+    """The parsed config of a dict, file or folder, and what to call it.
+
+    Raises:
+        FileFormatError: no such file, or one that is no JSON object.
+    """
     if isinstance(source, Mapping):
-        return read_config(source, name or _own_name(source) or "config")
+        return source, name or _own_name(source) or "config"
     path = Path(source)
     config = _config_file(path)
-    if config is not None:
-        label = name or (path.resolve().name if path.is_dir() else path.stem)
-        return read_config(load_json(config), label, _quantization_file(config))
+    if config is None:
+        raise FileFormatError(f"{path}: no such file, and no folder with a {CONFIG_FILE}")
+    return load_json(config), name or (path.resolve().name if path.is_dir() else path.stem)
+
+
+def _resolve(source: str) -> str:
+    """The preset that a name means; a folder without a config is told from a typo."""
     try:
-        preset = resolve_preset(str(source))
+        return resolve_preset(source)
     except UnknownNameError:
-        if _exists(path):
-            raise FileFormatError(f"{path}: a folder without a {CONFIG_FILE}") from None
+        if _exists(Path(source)):
+            raise FileFormatError(f"{source}: a folder without a {CONFIG_FILE}") from None
         raise
-    return read_config(load_preset(preset), name or preset)
 
 
 def read_config(
@@ -172,6 +212,7 @@ def read_config(
         ConfigError: a needed field is missing or wrong, or something is not modelled.
     """
     view = text_level(ConfigView(config, name))
+    refuse_drafters(view)
     family = find_family(view)
     try:
         spec = FAMILIES[family](view)
@@ -181,8 +222,16 @@ def read_config(
     for level in levels(view):
         level.disregard("quantization_config", "compression_config", "expert_dtype")
     refuse_unread_shapes(view, family)
+    assumed = spec.assumed
+    if len(spec.layers) == 1:
+        assumed = (*assumed, "a model of one layer: the config of an EAGLE-1 or -2 head looks the same")
     spec = spec.model_copy(
-        update={"family": family, "ignored_keys": ignored_keys(view), "not_counted": not_counted(view)}
+        update={
+            "family": family,
+            "ignored_keys": ignored_keys(view),
+            "not_counted": not_counted(view),
+            "assumed": assumed,
+        }
     )
     return quantised(spec, quantization) if quantization else spec
 
@@ -273,6 +322,17 @@ def _plain(text: str) -> str:
     return "".join(character for character in text.lower() if character.isalnum())
 
 
+def refuse_drafters(view: ConfigView) -> None:
+    """A drafter's config is not read as a model: it would gain an embedding and a head it does not have.
+
+    Raises:
+        UnsupportedArchitectureError: naming the field that tells.
+    """
+    for key in DRAFTER_KEYS:
+        if view.data.get(key):
+            raise view.unsupported(key, "this is the config of a drafter head: use read_drafter")
+
+
 def refuse_unread_shapes(view: ConfigView, family: str) -> None:
     """Refuse a config that says something about shapes which its family's adapter did not read.
 
@@ -316,8 +376,9 @@ def _config_file(path: Path) -> Path | None:
     return inner if inner.is_file() else None
 
 
-def _quantization_file(config: Path) -> Mapping[str, Any] | None:
+def _quantization_file(source: Path) -> Mapping[str, Any] | None:
     """ModelOpt's hf_quant_config.json beside a config, bare or with the config's own stem before it."""
+    config = _config_file(source) or source
     beside = [config.with_name(f"{config.stem}.{QUANTIZATION_FILE}")]
     if config.name == CONFIG_FILE:
         beside.insert(0, config.with_name(QUANTIZATION_FILE))
