@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TypeVar
 
 from rooflines.facts import Fact
-from rooflines.models.layer import Layer
+from rooflines.models.layer import VECTORS, Layer
 from rooflines.models.matrix import Matrix
 from rooflines.models.module_names import module_names
 from rooflines.models.quantization import Quantization
@@ -26,20 +26,25 @@ def quantised(spec: ModelSpec, quantization: Quantization) -> ModelSpec:
         ConfigError: experts of one layer in different formats.
         UnsupportedArchitectureError: a matrix whose module is not known.
     """
+    known: dict[Hashable, str | None] = {}
+    signatures = [quantization.layer_signature(index) for index in range(len(spec.layers))]
 
     def layer_format(index: int, layer: Layer, matrix: Matrix) -> str | None:
-        paths = module_names(spec.family, index, layer, matrix.name)
-        return quantization.format_of(*paths, copies=matrix.copies)
+        key = (id(layer), signatures[index], matrix.name)
+        if key not in known:
+            paths = module_names(spec.family, index, layer, matrix.name)
+            known[key] = quantization.format_of(*paths, copies=matrix.copies)
+        return known[key]
 
     def draft_format(index: int, layer: Layer, matrix: Matrix) -> str | None:
         after = module_names(spec.family, len(spec.layers) + index, layer, matrix.name)
         tails = (path.partition(f".{len(spec.layers) + index}.")[2] for path in after)
-        apart = (f"mtp.layers.{index}.{tail}" for tail in tails)
-        return quantization.format_of(*after, *apart, copies=matrix.copies)
+        own = (f"mtp.layers.{index}.{tail}" for tail in tails)
+        return quantization.format_of(*after, *own, copies=matrix.copies)
 
     head = None if spec.tied_embeddings else quantization.format_of("lm_head")
-    found = with_formats(spec, layer_format, {"head": head} if head else {}, draft_format)
-    return remade(found, kv_dtype=quantization.kv or spec.kv_dtype)
+    base = remade(spec, kv_dtype=quantization.kv) if quantization.kv else spec
+    return with_formats(base, layer_format, {"head": head} if head else {}, draft_format)
 
 
 def remade(fact: _Fact, **changes: object) -> _Fact:
@@ -53,6 +58,7 @@ def with_formats(
     layer_format: LayerFormat,
     outer: Mapping[str, str],
     draft_format: LayerFormat | None = None,
+    vectors: str | None = None,
 ) -> ModelSpec:
     """The model with a format for every matrix.
 
@@ -61,27 +67,28 @@ def with_formats(
         layer_format: of matrices in the layers.
         outer: of matrices outside them (``embedding``, ``head``, ...).
         draft_format: of matrices in multi-token-prediction layers, counted over all modules.
+        vectors: of norms and biases; None for the model's own dtype.
     """
-    layers = _with_formats(spec.layers, spec.hidden, layer_format)
+    common = {VECTORS: vectors} if vectors else {}
+    layers = _with_formats(spec.layers, spec.hidden, layer_format, common)
     mtp, first = [], 0
     for module in spec.mtp:
         if draft_format is None:
             mtp.append(module)
             continue
-        own = _with_formats(module.layers, spec.hidden, draft_format, first)
+        own = _with_formats(module.layers, spec.hidden, draft_format, common, first)
         mtp.append(remade(module, layers=own))
         first += len(module.layers)
-    return spec.model_copy(
-        update={
-            "layers": layers,
-            "mtp": tuple(mtp),
-            "formats": tuple({**dict(spec.formats), **outer}.items()),
-        }
-    )
+    formats = tuple({**dict(spec.formats), **outer, **common}.items())
+    return remade(spec, layers=layers, mtp=tuple(mtp), formats=formats)
 
 
 def _with_formats(
-    layers: Iterable[Layer], hidden: int, layer_format: LayerFormat, first: int = 0
+    layers: Iterable[Layer],
+    hidden: int,
+    layer_format: LayerFormat,
+    common: Mapping[str, str],
+    first: int = 0,
 ) -> tuple[Layer, ...]:
     """Layers with their formats; layers that were equal and have equal formats stay one object."""
     matrices: dict[int, tuple[Matrix, ...]] = {}
@@ -91,7 +98,8 @@ def _with_formats(
         if id(layer) not in matrices:
             matrices[id(layer)] = layer.matrices(hidden)
         named = ((matrix.name, layer_format(index, layer, matrix)) for matrix in matrices[id(layer)])
-        formats = tuple((name, storage) for name, storage in named if storage is not None)
+        own = [(name, storage) for name, storage in named if storage is not None]
+        formats = (*own, *common.items())
         key = (id(layer), formats)
         if key not in kept:
             kept[key] = remade(layer, formats=formats) if formats else layer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,6 +43,10 @@ class Quantization:
     default: str | None = None
     default_reaches_head: bool = False
     kv: str | None = None
+
+    def layer_signature(self, index: int) -> Hashable:
+        """What the lists say of one layer: equal layers with equal signatures have equal formats."""
+        return tuple(rule.patterns.of_layer(index) for rule in self.rules)
 
     def format_of(self, *paths: str, copies: int = 1) -> str | None:
         """Format of the weight of one module, or None where it has the model's own dtype.

