@@ -1,7 +1,7 @@
 """Drafter heads with weights of their own: EAGLE, EAGLE-3, P-EAGLE, Medusa, DFlash, Domino, DSpark, MTP.
 
-What a head shares with its target (embedding, head) is named, not counted. Two settings that differ by one are
-kept apart: `block_size` is what the file says, `draft_length` the tokens that one cycle drafts.
+What a head shares with its target (embedding, head) is named, not counted. Two settings that differ by one
+are kept apart: `block_size` is what the file says, `draft_length` the tokens that one cycle drafts.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class DrafterSpec(Fact):
 
 
 def mtp_drafter(target: ModelSpec) -> DrafterSpec:
-    """The first multi-token-prediction module of a model as its drafter; it uses the model's embedding and head.
+    """A model's first multi-token-prediction module as its drafter; it uses the model's embedding and head.
 
     Raises:
         ConfigError: the model has none.
