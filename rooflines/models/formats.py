@@ -43,14 +43,22 @@ def quantised(spec: ModelSpec, quantization: Quantization) -> ModelSpec:
         return quantization.format_of(*after, *own, copies=matrix.copies)
 
     head = None if spec.tied_embeddings else quantization.format_of("lm_head")
-    base = remade(spec, kv_dtype=quantization.kv) if quantization.kv else spec
-    return with_formats(base, layer_format, {"head": head} if head else {}, draft_format)
+    return with_formats(
+        spec,
+        layer_format,
+        {"head": head} if head else {},
+        draft_format,
+        kv_dtype=quantization.kv or spec.kv_dtype,
+        assumed=(*spec.assumed, *quantization.assumed),
+    )
 
 
 def remade(fact: _Fact, **changes: object) -> _Fact:
     """The fact with other values; unlike `model_copy`, nothing that was computed from the old ones stays."""
-    fields = {name: getattr(fact, name) for name in type(fact).model_fields}
-    return type(fact)(**{**fields, **changes})
+    copy = fact.model_copy(update=changes)
+    for name in set(vars(copy)) - set(type(fact).model_fields):  # what cached_property kept
+        del vars(copy)[name]
+    return copy
 
 
 def with_formats(
@@ -59,6 +67,7 @@ def with_formats(
     outer: Mapping[str, str],
     draft_format: LayerFormat | None = None,
     vectors: str | None = None,
+    **others: object,
 ) -> ModelSpec:
     """The model with a format for every matrix.
 
@@ -68,6 +77,7 @@ def with_formats(
         outer: of matrices outside them (``embedding``, ``head``, ...).
         draft_format: of matrices in multi-token-prediction layers, counted over all modules.
         vectors: of norms and biases; None for the model's own dtype.
+        others: further fields of the model to set.
     """
     common = {VECTORS: vectors} if vectors else {}
     layers = _with_formats(spec.layers, spec.hidden, layer_format, common)
@@ -80,7 +90,7 @@ def with_formats(
         mtp.append(remade(module, layers=own))
         first += len(module.layers)
     formats = tuple({**dict(spec.formats), **outer, **common}.items())
-    return remade(spec, layers=layers, mtp=tuple(mtp), formats=formats)
+    return remade(spec, layers=layers, mtp=tuple(mtp), formats=formats, **others)
 
 
 def _with_formats(

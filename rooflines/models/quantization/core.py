@@ -36,6 +36,7 @@ class Quantization:
         default: format of the linear layers that no rule names; None leaves them in the model's dtype.
         default_reaches_head: whether `default` holds for the head too.
         kv: format of cached keys and values where the checkpoint states one.
+        assumed: what the config leaves open, and how it was taken.
     """
 
     method: str
@@ -43,6 +44,7 @@ class Quantization:
     default: str | None = None
     default_reaches_head: bool = False
     kv: str | None = None
+    assumed: tuple[str, ...] = ()
 
     def layer_signature(self, index: int) -> Hashable:
         """What the lists say of one layer: equal layers with equal signatures have equal formats."""

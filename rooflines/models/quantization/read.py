@@ -39,6 +39,7 @@ KINDS: Final[dict[str, Callable[[Block], Quantization]]] = {
 _KEYS: Final = ("quantization_config", "compression_config")
 # Where multimodal configs keep that of the language model.
 _TEXT_LEVELS: Final = ("text_config", "llm_config", "language_config", "thinker_config")
+_LLAMA4: Final = ("llama4", "llama4_text")
 # `expert_dtype` of DeepSeek-V4: 4-bit floats with an 8-bit scale per 32 (its published element count, packed
 # bytes and scales, comes out so) under fp8 activations.
 _EXPERT_DTYPES: Final = {"fp4": "mxfp4@fp8", "fp8": "fp8-block", "bf16": None, "bfloat16": None}
@@ -59,6 +60,8 @@ def read_quantization(
     """
     block = _find_block(config)
     found = _read_block(block) if block else None
+    if found and block and "ignore" not in block.data:
+        found = _with_recipe(found, config)
     if hf_quant_config is not None:
         found = _with_modelopt_file(found, hf_quant_config)
     expert_dtype = _find(config, ("expert_dtype",))
@@ -85,6 +88,26 @@ def _read_block(block: Block) -> Quantization:
     return reader(block)
 
 
+def _with_recipe(found: Quantization, config: Mapping[str, Any]) -> Quantization:
+    """What is known of a compressed-tensors checkpoint whose list of exceptions was lost on the way.
+
+    compressed-tensors always writes `ignore`; a copy of the config of Llama-4-Maverick-17B-128E-Instruct-FP8
+    without it is in circulation. Its published element count has one scale an output row of the routed
+    experts (66,060,288) and none else.
+    """
+    kind = _find(config, ("model_type",), agree=False)
+    if found.method != "compressed-tensors" or kind is None or kind[1] not in _LLAMA4:
+        return found
+    return replace(
+        found,
+        rules=(*found.rules, experts_rule(found.default, kind[0])),
+        default=None,
+        assumed=(
+            "quantization_config has no ignore list: taken to hold routed experts alone, as Meta's does",
+        ),
+    )
+
+
 def _find_block(config: Mapping[str, Any]) -> Block | None:
     found = _find(config, _KEYS)
     if found is None:
@@ -95,8 +118,8 @@ def _find_block(config: Mapping[str, Any]) -> Block | None:
     return Block(value, where)
 
 
-def _find(config: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any] | None:
-    """The first of `keys` that is given at the top or in a text level, which must agree with each other."""
+def _find(config: Mapping[str, Any], keys: tuple[str, ...], *, agree: bool = True) -> tuple[str, Any] | None:
+    """The first of `keys` that is given at the top or in a text level; by default they must all agree."""
     places = [("", config)]
     for level in _TEXT_LEVELS:
         inner = config.get(level)
@@ -111,7 +134,7 @@ def _find(config: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[str, Any] |
     if not found:
         return None
     for where, value in found[1:]:
-        if value != found[0][1]:
+        if agree and value != found[0][1]:
             raise ConfigError(f"{found[0][0]} and {where} contradict each other: remove one")
     return found[0]
 
