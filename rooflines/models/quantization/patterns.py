@@ -121,8 +121,10 @@ class Patterns:
         """What the list says of one layer and not of others; the number itself where that is not known."""
         if self.across_layers:
             return index
-        openings = tuple(number for number in self.openings if str(index).startswith(number))
-        return self.by_layer.get(index), openings
+        number = str(index)
+        openings = tuple(opening for opening in self.openings if number.startswith(opening))
+        # A regex without a digit can still count them ("layers..mlp" has one).
+        return self.by_layer.get(index), openings, len(number) if self.regexes else 0
 
     def match(self, path: str) -> bool:
         """Whether the list covers the module at `path` (``model.layers.3.self_attn.q_proj``)."""
