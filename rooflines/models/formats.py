@@ -8,7 +8,7 @@ from typing import TypeVar
 from rooflines.facts import Fact
 from rooflines.models.layer import VECTORS, Layer
 from rooflines.models.matrix import Matrix
-from rooflines.models.module_names import module_names
+from rooflines.models.module_names import module_names, outer_module_name
 from rooflines.models.quantization import Quantization
 from rooflines.models.spec import ModelSpec
 
@@ -42,12 +42,17 @@ def quantised(spec: ModelSpec, quantization: Quantization) -> ModelSpec:
         own = (f"mtp.layers.{index}.{tail}" for tail in tails)
         return quantization.format_of(*after, *own, copies=matrix.copies)
 
-    head = None if spec.tied_embeddings else quantization.format_of("lm_head")
+    def encoder_format(index: int, layer: Layer, matrix: Matrix) -> str | None:
+        return quantization.format_of(*module_names(f"{spec.family}/encoder", index, layer, matrix.name))
+
+    outside = [*spec.embedding_projections, *spec.extras, *([] if spec.tied_embeddings else [spec.head])]
+    named = {m.name: quantization.format_of(outer_module_name(spec.family, m.name)) for m in outside}
     return with_formats(
         spec,
         layer_format,
-        {"head": head} if head else {},
-        draft_format,
+        {name: storage for name, storage in named.items() if storage},
+        draft_format=draft_format,
+        encoder_format=encoder_format,
         kv_dtype=quantization.kv or spec.kv_dtype,
         assumed=(*spec.assumed, *quantization.assumed),
     )
@@ -65,7 +70,9 @@ def with_formats(
     spec: ModelSpec,
     layer_format: LayerFormat,
     outer: Mapping[str, str],
+    *,
     draft_format: LayerFormat | None = None,
+    encoder_format: LayerFormat | None = None,
     vectors: str | None = None,
     **others: object,
 ) -> ModelSpec:
@@ -76,11 +83,14 @@ def with_formats(
         layer_format: of matrices in the layers.
         outer: of matrices outside them (``embedding``, ``head``, ...).
         draft_format: of matrices in multi-token-prediction layers, counted over all modules.
+        encoder_format: of matrices in an encoder's layers.
         vectors: of norms and biases; None for the model's own dtype.
         others: further fields of the model to set.
     """
     common = {VECTORS: vectors} if vectors else {}
     layers = _with_formats(spec.layers, spec.hidden, layer_format, common)
+    if encoder_format is not None:
+        others["encoder"] = _with_formats(spec.encoder, spec.hidden, encoder_format, common)
     mtp, first = [], 0
     for module in spec.mtp:
         if draft_format is None:

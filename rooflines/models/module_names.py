@@ -119,7 +119,40 @@ def _ungated(parent: str, up: str, down: str) -> Names:
 
 _DENSE_4H: Final = _ungated("mlp", "dense_h_to_4h", "dense_4h_to_h")
 _USUAL_MODULES: Final = _modules()
+_PER_LAYER_INPUTS: Final[Names] = {
+    "per_layer_gate": ("per_layer_input_gate",),
+    "per_layer_projection": ("per_layer_projection",),
+}
+
+
+def _t5(feed_forward: str) -> Names:
+    return {
+        **_under("layer.0.SelfAttention", query="q", key="k", value="v", output="o"),
+        **_under(
+            "layer.1.EncDecAttention", cross_query="q", cross_key="k", cross_value="v", cross_output="o"
+        ),
+        **_under(f"{feed_forward}.DenseReluDense", gate="wi_0", up="wi_1 wi", down="wo"),
+    }
+
+
 _FAMILIES: Final[dict[str, Modules]] = {
+    "t5": _modules(_t5("layer.2"), layers="decoder.block"),
+    "t5/encoder": _modules(_t5("layer.1"), layers="encoder.block"),
+    "gemma3n": _modules(
+        _PER_LAYER_INPUTS,
+        _under(
+            "altup",
+            altup_router="modality_router",
+            altup_predict="prediction_coefs",
+            altup_correct="correction_coefs",
+        ),
+        _under("laurel", laurel_left="linear_left", laurel_right="linear_right"),
+    ),
+    "gemma4": _modules(
+        _PER_LAYER_INPUTS,
+        {"router": ("router", "router.proj")},
+        _under("experts.0", expert_gate="gate_proj", expert_up="up_proj", expert_down="down_proj"),
+    ),
     "mixtral": _modules(_SPARSE_MOE),
     "phimoe": _modules(_SPARSE_MOE),
     "minimax_m2": _modules(_SPARSE_MOE),
@@ -189,15 +222,30 @@ _FAMILIES: Final[dict[str, Modules]] = {
         layers="transformer.h",
     ),
 }
-# Families that carry another's modules.
-_SAME: Final = {"llama4_text": "llama4"}
+# Families that carry another's modules; an encoder's are under the family's name and "/encoder".
+_SAME: Final = {
+    "llama4_text": "llama4",
+    "gemma3n_text": "gemma3n",
+    "gemma4_text": "gemma4",
+    "granitemoeshared": "granitemoe",
+    "falcon_mamba": "mamba",
+}
+# Modules outside the layers.
+_OUTER: Final = {
+    "head": "lm_head",
+    "per_layer_model_projection": "model.per_layer_model_projection",
+    "altup_project": "model.altup_projections.0",
+    "altup_unembed": "model.altup_unembed_projections.0",
+    "embedding_in": "model.decoder.project_in",
+    "embedding_out": "model.decoder.project_out",
+}
 
 
 def module_names(family: str, index: int, layer: Layer, matrix: str) -> tuple[str, ...]:
     """Names under which a checkpoint lists the module of one matrix.
 
     Args:
-        family: `model_type`.
+        family: `model_type`; of an encoder's layers with ``/encoder``.
         index: number of the layer.
         layer: the layer itself; the output projection's name depends on its mixer.
         matrix: name of the matrix (`Layer.matrices`).
@@ -210,8 +258,23 @@ def module_names(family: str, index: int, layer: Layer, matrix: str) -> tuple[st
     if matrix == "output" and layer.mixer is not None:
         tails = _OUTPUTS.get(layer.mixer.kind, tails)
     if not tails:
-        raise UnsupportedArchitectureError(
-            f"the module of the matrix {matrix!r} in a {family} checkpoint is not known, so that its number "
-            "format in a quantised checkpoint cannot be told"
-        )
+        raise _unknown(family, matrix)
     return tuple(f"{modules.layers}.{index}.{tail}" for tail in tails)
+
+
+def outer_module_name(family: str, matrix: str) -> str:
+    """Name of the module of a matrix outside the layers (`ModelSpec.extras`, ``head``).
+
+    Raises:
+        UnsupportedArchitectureError: the module behind this matrix is not known.
+    """
+    if matrix not in _OUTER:
+        raise _unknown(family, matrix)
+    return _OUTER[matrix]
+
+
+def _unknown(family: str, matrix: str) -> UnsupportedArchitectureError:
+    return UnsupportedArchitectureError(
+        f"the module of the matrix {matrix!r} in a {family} checkpoint is not known, so that its number "
+        "format in a quantised checkpoint cannot be told"
+    )

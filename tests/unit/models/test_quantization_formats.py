@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from rooflines.dtypes import number_format
 from rooflines.errors import UnsupportedArchitectureError
 from rooflines.models.adapters import FAMILIES
+from rooflines.models.catalogue import list_presets
 from rooflines.models.formats import quantised, remade
 from rooflines.models.matrix import Matrix
 from rooflines.models.module_names import module_names
 from rooflines.models.quantization import Patterns, Quantization, Rule
-from rooflines.models.readers import read_config
+from rooflines.models.readers import read_config, read_model
 
 LLAMA = {
     "model_type": "llama",
@@ -168,6 +169,28 @@ def test_a_matrix_whose_module_is_not_known_is_refused():
     odd = remade(spec.layers[0], extras=(Matrix("oddity", 8, 8),))
     with pytest.raises(UnsupportedArchitectureError, match="the module of the matrix 'oddity'"):
         quantised(remade(spec, layers=(odd,)), Quantization("test", default="fp8"))
+
+
+def test_every_matrix_of_every_preset_has_a_module():
+    for name in list_presets():
+        spec = read_model(name)
+        found = quantised(spec, Quantization("test", default="mxfp4", default_reaches_head=True))
+        stacks = [*found.layers, *found.encoder, *(layer for module in found.mtp for layer in module.layers)]
+        for layer in stacks:
+            left = {m.name for m in layer.matrices(spec.hidden)} - {matrix for matrix, _ in layer.formats}
+            # Routers and index weights are never meant by "all linear layers".
+            assert left <= {"router", "shared_expert_gate", "index_weight"}, name
+        assert ("head", "mxfp4") in found.formats or spec.tied_embeddings
+
+
+def test_an_encoder_and_projections_outside_the_layers_are_quantised_too():
+    t5 = read_model("t5-v1_1-base")
+    whole = quantised(t5, Quantization("test", default="nf4"))
+    assert dict(whole.encoder[0].formats)["up"] == "nf4"
+    listed = Rule(Patterns.read(["encoder"], "a"), None)
+    decoder = quantised(t5, Quantization("test", (listed,), default="nf4"))
+    assert decoder.encoder[0].formats == ()
+    assert dict(decoder.layers[0].formats)["cross_key"] == "nf4"
 
 
 def test_every_format_that_is_set_is_known():
