@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import copy
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rooflines.dtypes import number_format
 from rooflines.errors import ConfigError, RooflinesError, UnknownNameError
@@ -388,3 +392,52 @@ def test_modelopt_file_without_its_block_is_refused():
         read_quantization({}, {"producer": {"name": "modelopt"}})
     with pytest.raises(UnknownNameError):
         read_quantization({}, {"quantization": {"quant_algo": "FP7"}})
+
+
+# Whatever a block holds, it is read or refused in one line: no traceback, no format that is not known.
+KEYS = sorted({key for block, _ in KINDS for key in block} | {"modules_to_not_convert", "ignore", "dynamic"})
+JUNK = st.recursive(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**70), 2**70),
+        st.floats(allow_nan=True),
+        st.sampled_from(["", "FP8", "re:(", "*", "Linear", "float", "int", "pack-quantized", "-1", "é\n"]),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from([*KEYS, "weights", "targets", "x"]), inner, max_size=3),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=1500, deadline=None)
+@given(data=st.data(), kind=st.integers(0, len(KINDS) - 1), beside=st.booleans())
+def test_mutated_blocks_are_read_or_refused(data, kind, beside):
+    block = copy.deepcopy(KINDS[kind][0])
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = block
+        while True:
+            key = data.draw(st.sampled_from([*place, *KEYS]))
+            inner = place.get(key)
+            if not isinstance(inner, dict) or not inner or data.draw(st.booleans()):
+                break
+            place = inner
+        if data.draw(st.booleans()):
+            place[key] = data.draw(JUNK)
+        else:
+            place.pop(key, None)
+    try:
+        found = read(block, {"quantization": {"quant_algo": "FP8"}} if beside else None)
+    except RooflinesError as mistake:
+        message = str(mistake)
+    else:
+        message = ""
+    assert "\n" not in message
+    if message:
+        return
+    for path in (DOWN, EXPERT, ROUTER, QUERY, "lm_head"):
+        storage = found.format_of(path)
+        assert storage is None or number_format(storage).name == storage
+    assert found.kv is None or number_format(found.kv).name == found.kv
