@@ -132,7 +132,8 @@ def read_ernie4_5_moe(view: ConfigView) -> ModelSpec:
 
     def mixture() -> MixtureOfExperts:
         width = shared * view.size("moe_intermediate_size")
-        return experts(view, shared_width=width, correction_bias=True)
+        # Its correction bias is a parameter, not a buffer, and takes the room of a router bias.
+        return experts(view, shared_width=width, router_bias=True)
 
     blocks = sparse_and_dense(view, sparse, mixture, bias=bias)
     return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=True, head_bias=bias)
