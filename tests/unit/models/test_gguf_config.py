@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rooflines.errors import ConfigError, RooflinesError, UnsupportedArchitectureError
 from rooflines.models.adapters import FAMILIES
@@ -233,3 +235,28 @@ def test_a_real_file(smollm2):
     assert spec.tied_embeddings
     assert dict(spec.layers[29].formats)["down"] == "q4_1"
     assert dict(spec.formats)["head"] == "q8_0"
+
+
+VALUES = st.one_of(
+    st.integers(-4, 600),
+    st.sampled_from(
+        [2**40, 2**63, True, 0.5, float("nan"), "four", Strings(4), (8, 0), (1, 2, 3), (0.5, 1.5), ()]
+    ),
+    st.none(),
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(changes=st.dictionaries(st.sampled_from(sorted(METADATA)), VALUES, min_size=1, max_size=3))
+def test_mutated_metadata_is_read_or_refused(changes):
+    metadata = {key: value for key, value in {**METADATA, **changes}.items() if value is not None}
+    file = GgufFile(metadata, header().stored)
+    try:
+        spec = model(file)
+    except RooflinesError as mistake:
+        message = str(mistake)
+    else:
+        message = ""
+        assert spec.parameters_total == sum(tensor.elements for tensor in file.stored.tensors)
+        assert spec.weight_bytes == file.stored.size_bytes
+    assert "\n" not in message
