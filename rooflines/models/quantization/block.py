@@ -29,7 +29,7 @@ class Block:
         value = self.data.get(key)
         if not isinstance(value, Mapping):
             raise self.wrong(key, "an object")
-        return Block(value, f"{self.where}.{key}")
+        return Block(value, f"{self.where}.{key if key.isprintable() else ascii(key)}")
 
     def integer(self, key: str, least: int, most: int, otherwise: int | None = None) -> int:
         """A whole number within bounds; `otherwise` where the key is missing or null.
