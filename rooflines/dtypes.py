@@ -274,8 +274,7 @@ def _common() -> tuple[NumberFormat, ...]:
 
 
 FORMATS: Final[dict[str, NumberFormat]] = {
-    entry.name: entry
-    for entry in (*_common(), *(_gguf(name, *block) for name, block in GGUF_BLOCKS.items()))
+    entry.name: entry for entry in (*_common(), *(_gguf(name, *block) for name, block in GGUF_BLOCKS.items()))
 }
 
 
