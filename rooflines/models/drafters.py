@@ -108,6 +108,10 @@ class DrafterSpec(Fact):
         """Elements of its own cache per sequence after `context` positions."""
         return sum(count * layer.kv_elements(context) for layer, count in self.layer_groups)
 
+    def kv_bytes(self, context: int, dtype: str | None = None) -> float:
+        """Bytes of its own cache per sequence after `context` positions."""
+        return self.kv_elements(context) * number_format(dtype or self.dtype).bytes_per_element
+
     def kv_bytes_per_token(self, dtype: str | None = None) -> float:
         """Bytes of its own cache per position."""
         elements = sum(count * layer.kv_elements_per_position for layer, count in self.layer_groups)

@@ -168,7 +168,7 @@ def read_gguf_model(path: Path, name: str) -> ModelSpec:
 
 
 def _is_gguf(path: Path) -> bool:
-    return path.suffix == GGUF_SUFFIX and _exists(path) and path.is_file()
+    return path.suffix.lower() == GGUF_SUFFIX and _exists(path) and path.is_file()
 
 
 def open_config(
