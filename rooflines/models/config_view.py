@@ -115,18 +115,6 @@ class ConfigView:
             raise self.lacking(*keys)
         return found if found is not None else default or 0
 
-    def nullable_size(self, key: str) -> int | None:
-        """A positive whole number, or None where the config says null; it must say something.
-
-        Raises:
-            ConfigError: missing (null is information that a missing key does not give).
-        """
-        if self.missing(key):
-            raise ConfigError(
-                f"{self.name}: {self.where(key)} is missing: give a number, or null where there is none"
-            )
-        return self.optional_size(key)
-
     def flag(self, key: str, *, default: bool) -> bool:
         """True or false; `default` where it is missing or null.
 
