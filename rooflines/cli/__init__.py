@@ -1,0 +1,86 @@
+"""The command line: parse, call one function, print.
+
+Commands are imported only when they are called, so that `rooflines --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Final
+
+import click
+
+from rooflines import __version__
+from rooflines.errors import RooflinesError, UnknownNameError
+
+# Command -> (where it is, its line in the help). A test keeps the line equal to the command's own.
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "plan": ("rooflines.cli.plan:plan", "Should I speculate, with which draft length, at which batch?"),
+    "speedup": (
+        "rooflines.cli.speedup:speedup",
+        "Speedup from acceptance, draft length and cost ratio alone.",
+    ),
+    "intensity": (
+        "rooflines.cli.intensity:intensity",
+        "Cost, intensity and time of a pass, operator by operator.",
+    ),
+    "plot": ("rooflines.cli.plot:plot", "Draw rooflines and speedup curves."),
+    "report": ("rooflines.cli.report:report", "Remake the reports."),
+    "hardware": ("rooflines.cli.hardware:hardware", "List, show and check hardware profiles."),
+    "models": ("rooflines.cli.models:models", "List and show models."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Commands in the order people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run a command; an expected error becomes one line and its exit code."""
+        try:
+            return super().invoke(ctx)
+        except RooflinesError as error:
+            click.echo(f"rooflines: {error}", err=True)
+            ctx.exit(error.exit_code)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a typo is answered with near matches."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            error = UnknownNameError("command", args[0], COMMANDS, "(see rooflines --help)")
+            click.echo(f"rooflines: {error}", err=True)
+            ctx.exit(error.exit_code)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, prog_name="rooflines")
+def main() -> None:
+    """Roofline analysis and performance modelling of speculative decoding.
+
+    From a model's config.json and a device to "speculate with this draft length, and be this much faster".
+    """
+
+
+if __name__ == "__main__":
+    sys.exit(main())

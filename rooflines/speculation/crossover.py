@@ -52,7 +52,7 @@ def crossover(
     lengths = np.asarray([length for length in draft_lengths if length > 0], dtype=float)[None, :]
     if lengths.size == 0:
         return Crossover(None, largest_batch)
-    times = cycle_times(target, drafter, batches, context, lengths, overhead_s)
+    times = cycle_times(target, drafter, batches, context, lengths, overhead_s=overhead_s)
     speedups = np.broadcast_to(cycle(times, acceptance).speedup, (largest_batch, lengths.size))
     wins = np.flatnonzero(speedups.max(axis=1) > 1.0)
     first_loss = 0 if wins.size == 0 else int(wins[-1]) + 1
@@ -60,14 +60,16 @@ def crossover(
         return Crossover(None, largest_batch)
     batch = first_loss + 1
     length = float(lengths[0, speedups[first_loss].argmax()])
-    here = cycle_times(target, drafter, float(batch), context, length, overhead_s)
+    here = cycle_times(target, drafter, float(batch), context, length, overhead_s=overhead_s)
     operator, bound = grown_most(here.target, here.verify)
     return Crossover(batch, largest_batch, operator, bound)
 
 
 def grown_most(plain: PassTime, verify: PassTime) -> tuple[str, str]:
     """The operator whose time grew most from a plain step to a verify pass (scalars), and what binds it."""
-    before = {time.operator.name: float(time.seconds) for time in plain.operators}
+    before: dict[str, float] = {}
+    for time in plain.operators:
+        before[time.operator.name] = before.get(time.operator.name, 0.0) + float(time.seconds)
     growth = [float(time.seconds) - before.get(time.operator.name, 0.0) for time in verify.operators]
     grown = verify.operators[int(np.argmax(growth))]
     return grown.operator.name, str(grown.bound)

@@ -77,7 +77,7 @@ class Cycle:
 
     @property
     def speedup(self) -> Number:
-        """eta = tau / kappa, over plain decoding on the same machine."""
+        """Tokens per cycle over cycle cost (eta = tau / kappa), over plain decoding on the same machine."""
         return self.tokens_per_cycle / self.cycle_cost
 
     @property
@@ -92,6 +92,7 @@ def cycle_times(
     batch: Number,
     context: Number,
     draft_length: Number,
+    *,
     overhead_s: Number = 0.0,
 ) -> CycleTimes:
     """Price the three parts of a cycle; independent of acceptance, so priced once for many.
@@ -127,7 +128,9 @@ def cycle(times: CycleTimes, acceptance: Acceptance) -> Cycle:
     )
 
 
-def break_even_acceptance(times: CycleTimes, iterations: int = 60) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def break_even_acceptance(
+    times: CycleTimes, iterations: int = 60
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The constant acceptance from which the cycle beats plain decoding; NaN where none does.
 
     Bisection on tau(alpha, gamma) - kappa(alpha), which rises in alpha since a drafted token costs less

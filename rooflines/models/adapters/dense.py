@@ -257,6 +257,22 @@ DENSE: Final[dict[str, Facts]] = {
     "hunyuan_v1_dense": Facts(
         tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS, qk_norm="head"
     ),
+    "cwm": Facts(tied=False, reaches=stated_types),
+    "internlm3": Facts(
+        tied=False,
+        qkv_bias=Flag("qkv_bias"),
+        output_bias=Flag("bias"),
+        mlp_bias=Flag("bias"),
+        kv_heads_stated=True,
+        head_size_stated=True,
+    ),
+    "glm4v_text": Facts(tied=False, norms=4, qkv_bias=True, kv_heads_stated=True),
+    # Not in transformers: https://huggingface.co/internlm/internlm2-7b/blob/main/modeling_internlm2.py,
+    # https://huggingface.co/baichuan-inc/Baichuan2-7B-Base/blob/main/modeling_baichuan.py and
+    # https://huggingface.co/openbmb/MiniCPM-2B-sft-bf16/blob/main/modeling_minicpm.py.
+    "internlm2": Facts(tied=False, qkv_bias=Flag("bias"), output_bias=Flag("bias")),
+    "baichuan": Facts(tied=False),
+    "minicpm": Facts(tied=True, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS),
     "phi": Facts(
         tied=False,
         gated=False,
@@ -268,6 +284,19 @@ DENSE: Final[dict[str, Facts]] = {
         head_bias=True,
     ),
 }
+
+
+# Language models of multimodal families, and where those once kept them at the top level.
+DENSE.update(
+    {
+        alias: DENSE[family]
+        for family, aliases in {
+            "qwen2": ("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text", "qwen2_5_omni_text"),
+            "qwen3": ("qwen3_vl", "qwen3_vl_text"),
+        }.items()
+        for alias in aliases
+    }
+)
 
 
 def _decide(view: ConfigView, fact: Fact) -> bool:

@@ -304,6 +304,41 @@ def read_glm4_moe(view: ConfigView) -> ModelSpec:
     return assemble(view, layers, hidden=hidden, tied=False, mtp=(module,) * modules)
 
 
+def read_dots1(view: ConfigView) -> ModelSpec:
+    """dots.llm1: as GLM-4.5 with norms of queries and keys always, and biases on the output too."""
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    bias = view.flag("attention_bias", default=False)
+    view.disregard("max_window_layers")
+    mixers = attentions(
+        view,
+        hidden,
+        same_window(view, length),
+        qkv_bias=bias,
+        output_bias=bias,
+        qk_norm="head",
+        kv_heads_stated=True,
+    )
+
+    def mixture() -> MixtureOfExperts:
+        return experts(view, shared_width=shared_width(view), correction_bias=True)
+
+    blocks = sparse_and_dense(view, first_dense(view, length), mixture)
+    return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=False)
+
+
+def read_deepseek(view: ConfigView) -> ModelSpec:
+    """DeepSeek-MoE (https://huggingface.co/deepseek-ai/deepseek-moe-16b-base): Llama's attention."""
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    bias = view.flag("attention_bias", default=False)
+    mixers = attentions(view, hidden, everywhere(view, length), qkv_bias=bias, output_bias=bias)
+
+    def mixture() -> MixtureOfExperts:
+        return experts(view, shared_width=shared_width(view))
+
+    blocks = sparse_and_dense(view, first_dense(view, length), mixture)
+    return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=False)
+
+
 EXPERTS: Final = {
     "mixtral": read_mixtral,
     "qwen2_moe": read_qwen2_moe,
@@ -316,4 +351,10 @@ EXPERTS: Final = {
     "granitemoeshared": read_granitemoe,
     "dbrx": read_dbrx,
     "glm4_moe": read_glm4_moe,
+    "glm4v_moe_text": read_glm4_moe,
+    "dots1": read_dots1,
+    "deepseek": read_deepseek,
+    "qwen3_vl_moe": read_qwen3_moe,
+    "qwen3_vl_moe_text": read_qwen3_moe,
+    "qwen3_omni_moe_text": read_qwen3_moe,
 }

@@ -256,6 +256,23 @@ def read_phi3small(view: ConfigView) -> ModelSpec:
     raise view.unsupported("blocksparse_block_size", "attention over blocks that differ by head")
 
 
+def read_phi_msft(view: ConfigView) -> ModelSpec:
+    """Phi-1.5 and Phi-2 as first uploaded: Phi's block under GPT-2's names.
+
+    https://huggingface.co/microsoft/phi-2/blob/d3186761bf5c4409f7679359284066c25ab668ee/modeling_phi.py
+    """
+    hidden, heads, length, width = _gpt_sizes(view)
+    if view.has("n_head_kv") and view.size("n_head_kv") != heads:
+        raise view.unsupported("n_head_kv")
+    layers = _uniform(
+        length,
+        _multi_head(view, hidden, heads, bias=True),
+        FeedForward(width=width, gated=False, bias=True),
+        norms=1,
+    )
+    return assemble(view, layers, hidden=hidden, tied=False, norm_bias=True, head_bias=True)
+
+
 GPT: Final = {
     "gpt2": read_gpt2,
     "gpt_bigcode": read_gpt_bigcode,
@@ -270,5 +287,6 @@ GPT: Final = {
     "bloom": read_bloom,
     "qwen": read_qwen,
     "chatglm": read_chatglm,
+    "phi-msft": read_phi_msft,
     "phi3small": read_phi3small,
 }

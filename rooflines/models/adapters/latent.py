@@ -135,6 +135,7 @@ LATENT: Final = {
     "deepseek_v4": read_deepseek_v4,
     "kimi_k2": read_deepseek_v3,
     "kimi_k25": read_deepseek_v3,
+    "glm4_moe_lite": read_deepseek_v3,
     "glm_moe_dsa": read_glm_moe_dsa,
     "minicpm3": read_minicpm3,
 }

@@ -1,0 +1,7 @@
+"""`python -m rooflines`."""
+
+from __future__ import annotations
+
+from rooflines.cli import main
+
+main()
