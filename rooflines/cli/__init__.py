@@ -6,8 +6,9 @@ Commands are imported only when they are called, so that `rooflines --help` answ
 from __future__ import annotations
 
 import importlib
+import os
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -52,23 +53,36 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
-    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Run a command; an expected error becomes one line and its exit code."""
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:  # noqa: ANN401 - click's
+        """Run; an expected error becomes one line and its exit code, never a traceback."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
         try:
-            return super().invoke(ctx)
+            code = super().main(*args, standalone_mode=False, **extra)
         except RooflinesError as error:
-            click.echo(f"rooflines: {error}", err=True)
-            ctx.exit(error.exit_code)
+            _fail(str(error), error.exit_code)
+        except click.ClickException as error:
+            _fail(error.format_message(), RooflinesError.exit_code)
+        except click.Abort:
+            _fail("stopped", 130)
+        except BrokenPipeError:
+            # The reader of a pipe has seen enough; nothing is left to flush to it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+        sys.exit(code if isinstance(code, int) else 0)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; a typo is answered with near matches."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            error = UnknownNameError("command", args[0], COMMANDS, "(see rooflines --help)")
-            click.echo(f"rooflines: {error}", err=True)
-            ctx.exit(error.exit_code)
+            raise UnknownNameError("command", args[0], COMMANDS, "(see rooflines --help)")
         return super().resolve_command(ctx, args)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    click.echo(f"rooflines: {' '.join(message.split())}", err=True)
+    sys.exit(code)
 
 
 @click.group(

@@ -1,0 +1,59 @@
+"""From what people type to deployments: names become facts, texts become numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rooflines.costs.setting import Parallelism, Precision
+from rooflines.dtypes import number_format
+from rooflines.errors import InputError
+from rooflines.hardware.catalogue import load_hardware
+from rooflines.models.readers import read_model
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.machine import Machine, default_machine, textbook_machine
+from rooflines.units import parse_quantity
+
+
+def make_machine(hardware: str | Path, calibration: str = "auto", overhead: str = "0 s") -> Machine:
+    """A device with the constants asked for.
+
+    Args:
+        hardware: profile id, alias or TOML file.
+        calibration: ``auto``, ``none`` (transferable defaults) or ``textbook``.
+        overhead: host time per pass, with its unit.
+
+    Raises:
+        RooflinesError: an unknown device or calibration, or a quantity without a unit.
+    """
+    profile = load_hardware(hardware)
+    overhead_s = parse_quantity(overhead, "s")
+    if calibration == "textbook":
+        return textbook_machine(profile, overhead_s)
+    if calibration in ("auto", "none"):
+        return default_machine(profile, overhead_s)
+    raise InputError(f"calibration {calibration!r} is not known: use auto, none or textbook")
+
+
+def make_deployment(
+    model: str | Path,
+    machine: Machine,
+    *,
+    weight_dtype: str | None = None,
+    kv_dtype: str | None = None,
+    tensor: int = 1,
+) -> Deployment:
+    """A model as it is served.
+
+    Args:
+        model: preset, config.json, folder or checkpoint.
+        machine: on what.
+        weight_dtype: format of the linear layers; None keeps the checkpoint's.
+        kv_dtype: format of cached keys and values; None keeps the checkpoint's.
+        tensor: tensor-parallel degree.
+
+    Raises:
+        RooflinesError: an unknown model or dtype, or a degree that does not divide the heads.
+    """
+    weights = number_format(weight_dtype).name if weight_dtype else None
+    kv = number_format(kv_dtype).name if kv_dtype else None
+    return Deployment(read_model(model), machine, Precision(weights, kv), Parallelism(tensor))
