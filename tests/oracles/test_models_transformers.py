@@ -5,6 +5,7 @@ transformers 5.23.0 is the reference (extra ``[oracle]``): class defaults and ty
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import warnings
@@ -170,6 +171,8 @@ DENSE = {
     "helium": {},
     "ernie4_5": {},
     "hunyuan_v1_dense": {},
+    "cwm": {"sliding_window": 16, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
+    "internlm3": {"qkv_bias": True, "bias": True},
     "phi": {},
     "gemma": {},
     "gemma2": {"sliding_window": 16},
@@ -253,6 +256,17 @@ EXPERTS = {
         "first_k_dense_replace": 1,
         "use_qk_norm": True,
         "attention_bias": True,
+        "n_group": 1,
+        "topk_group": 1,
+    },
+    "dots1": {
+        "n_routed_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 64,
+        "n_shared_experts": 2,
+        "first_k_dense_replace": 1,
+        "attention_bias": True,
+        "sliding_window": None,
         "n_group": 1,
         "topk_group": 1,
     },
@@ -386,3 +400,26 @@ def test_gpt_families_of_any_geometry():
         {"model_type": "bloom", "hidden_size": 192, "n_head": 6, "n_layer": 3, "vocab_size": 512},
     ):
         assert read_model(config).parameters_total == parameters(build(config)), config
+
+
+# Text models of multimodal families: the head stands outside their class.
+TEXT_MODELS = {
+    "qwen2_vl_text": ("qwen2_vl", "Qwen2VLTextModel", {}),
+    "qwen2_5_vl_text": ("qwen2_5_vl", "Qwen2_5_VLTextModel", {}),
+    "qwen3_vl_text": ("qwen3_vl", "Qwen3VLTextModel", {}),
+    "qwen3_vl_moe_text": ("qwen3_vl_moe", "Qwen3VLMoeTextModel", EXPERTS["qwen3_moe"]),
+    "glm4v_text": ("glm4v", "Glm4vTextModel", {}),
+    "glm4v_moe_text": ("glm4v_moe", "Glm4vMoeTextModel", EXPERTS["glm4_moe"]),
+}
+
+
+@pytest.mark.parametrize("family", TEXT_MODELS)
+def test_text_models_of_multimodal_families(family):
+    module, name, changes = TEXT_MODELS[family]
+    config = {"model_type": family, **SMALL, **changes}
+    code = importlib.import_module(f"transformers.models.{module}.modeling_{module}")
+    with torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = getattr(code, name)(transformers.AutoConfig.for_model(**config))
+    head = SMALL["vocab_size"] * SMALL["hidden_size"]
+    assert read_model(config).parameters_total == parameters(model) + head

@@ -257,7 +257,7 @@ DENSE: Final[dict[str, Facts]] = {
     "hunyuan_v1_dense": Facts(
         tied=False, qkv_bias=_ATTENTION_BIAS, output_bias=_ATTENTION_BIAS, qk_norm="head"
     ),
-    "cwm": Facts(tied=False, reaches=stated_types),
+    "cwm": Facts(tied=False, mlp_bias=_MLP_BIAS, reaches=stated_types),
     "internlm3": Facts(
         tied=False,
         qkv_bias=Flag("qkv_bias"),

@@ -281,15 +281,25 @@ def shared_width(view: ConfigView) -> int:
     return shared * view.size("moe_intermediate_size")
 
 
+def read_glm4v_moe(view: ConfigView) -> ModelSpec:
+    """GLM-4.5V: as GLM-4.5, but its class has no norms of queries and keys whatever the flag says."""
+    view.disregard("use_qk_norm")
+    return _glm4_moe(view, qk_norm=False)
+
+
 def read_glm4_moe(view: ConfigView) -> ModelSpec:
     """GLM-4.5: biases on q, k and v only; the multi-token-prediction module copies embedding and head."""
+    return _glm4_moe(view, qk_norm=view.flag("use_qk_norm", default=False))
+
+
+def _glm4_moe(view: ConfigView, *, qk_norm: bool) -> ModelSpec:
     hidden, length = view.size("hidden_size"), layer_count(view)
     mixers = attentions(
         view,
         hidden,
         everywhere(view, length),
         qkv_bias=view.flag("attention_bias", default=False),
-        qk_norm="head" if view.flag("use_qk_norm", default=False) else "none",
+        qk_norm="head" if qk_norm else "none",
         kv_heads_stated=True,
         head_size_stated=True,
     )
@@ -351,7 +361,7 @@ EXPERTS: Final = {
     "granitemoeshared": read_granitemoe,
     "dbrx": read_dbrx,
     "glm4_moe": read_glm4_moe,
-    "glm4v_moe_text": read_glm4_moe,
+    "glm4v_moe_text": read_glm4v_moe,
     "dots1": read_dots1,
     "deepseek": read_deepseek,
     "qwen3_vl_moe": read_qwen3_moe,

@@ -125,10 +125,20 @@ class TestFamilies:
             read_model({**LLAMA, "model_type": "qwen33"})
 
     def test_phi_2_in_its_first_format_is_not_taken_for_phi(self):
-        # transformers builds a default model of 1.4 billion parameters out of this dict without an error.
-        first = {"model_type": "phi-msft", "n_embd": 2560, "n_head": 32, "n_layer": 32, "vocab_size": 51200}
-        with pytest.raises(UnsupportedArchitectureError, match="phi-msft"):
-            read_model(first)
+        first = {
+            "model_type": "phi-msft",
+            "n_embd": 2560,
+            "n_head": 32,
+            "n_head_kv": None,
+            "n_inner": None,
+            "n_layer": 32,
+            "n_positions": 2048,
+            "vocab_size": 51200,
+            "tie_word_embeddings": False,
+        }
+        # https://huggingface.co/microsoft/phi-2: 2,779,683,840; transformers builds a default model of
+        # 1,418,270,720 out of this dict under `phi` without an error.
+        assert read_model(first).parameters_total == 2_779_683_840
         with pytest.raises(ConfigError, match="hidden_size is missing"):
             read_model({**first, "model_type": "phi"})
 
