@@ -177,13 +177,14 @@ def _drafter_facts(spec: DrafterSpec, context: int | None, kv_dtype: str | None)
 
 
 def _stored_bytes(source: str) -> int | None:
-    """Bytes of all tensors in a folder's safetensors files; None where there are none."""
-    folder = Path(source)
-    if not folder.is_dir() or not any(folder.glob("*.safetensors")):
+    """Bytes of all tensors of the checkpoint that a path leads to; None where there is none."""
+    path = Path(source)
+    if not path.exists():
         return None
-    from rooflines.models.safetensors import read_safetensors
+    from rooflines.models.checkpoint import read_stored
 
-    return read_safetensors(folder).size_bytes
+    stored = read_stored(path)
+    return None if stored is None else stored.size_bytes
 
 
 def _entries(layers: tuple[Layer, ...], hidden: int, dtype: str) -> list[dict[str, Any]]:
