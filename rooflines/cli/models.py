@@ -46,7 +46,7 @@ _format = click.option(
 
 @click.group()
 def models() -> None:
-    """Models: what their config says that they hold."""
+    """List and show models."""
 
 
 @models.command("list")

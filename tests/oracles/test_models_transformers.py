@@ -302,6 +302,19 @@ EXPERTS = {
         "mamba_expand": 2,
         "mamba_dt_rank": 12,
     },
+    "granitemoehybrid": {
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+        "shared_intermediate_size": 96,
+        "layer_types": ["linear_attention", "full_attention"] * 2,
+        "mamba_n_heads": 8,
+        "mamba_n_groups": 2,
+        "mamba_d_state": 16,
+        "mamba_d_head": "auto",
+        "mamba_d_conv": 3,
+        "mamba_expand": 2,
+        "mamba_proj_bias": True,
+    },
     "nemotron_h": {
         "num_hidden_layers": 5,
         "hybrid_override_pattern": "ME*-M",
@@ -361,7 +374,7 @@ SPELLED = {
 @pytest.mark.parametrize("family", EXPERTS)
 def test_expert_and_hybrid_families_of_any_geometry(family):
     config = {"model_type": family, **SMALL, **EXPERTS[family]}
-    if family in ("phimoe", "olmoe", "granitemoe", "granitemoeshared", "jamba"):
+    if family in ("phimoe", "olmoe", "granitemoe", "granitemoeshared", "granitemoehybrid", "jamba"):
         config.pop("head_dim")
     expected = parameters(build({**config, **SPELLED.get(family, {})}))
     assert read_model(config).parameters_total == expected

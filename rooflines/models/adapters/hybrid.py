@@ -235,6 +235,51 @@ def _periodic(view: ConfigView, period_key: str, offset_key: str, length: int) -
     return tuple(index % period == offset for index in range(length))
 
 
+def _granite_mamba(view: ConfigView, hidden: int) -> Mamba2:
+    heads = view.size("mamba_n_heads")
+    inner = view.size("mamba_expand") * hidden
+    if inner % heads:
+        raise view.wrong("mamba_n_heads", f"a divisor of mamba_expand x hidden_size ({inner})")
+    stated = view.value("mamba_d_head")
+    if stated not in (None, "auto") and view.size("mamba_d_head") * heads != inner:
+        raise view.wrong("mamba_d_head", f"{inner // heads}, the expanded width over mamba_n_heads")
+    return Mamba2(
+        heads=heads,
+        head_size=inner // heads,
+        groups=view.size("mamba_n_groups"),
+        state_size=view.size("mamba_d_state"),
+        convolution=view.size("mamba_d_conv"),
+        convolution_bias=view.flag("mamba_conv_bias", default=True),
+        bias=view.flag("mamba_proj_bias", default=False),
+        state_dtype=_state_dtype(view, None),
+    )
+
+
+def read_granite_hybrid(view: ConfigView) -> ModelSpec:
+    """Granite-4: Mamba-2 or attention, then a dense feed-forward beside experts (none where there are 0)."""
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    kinds = {**_LINEAR_TYPES, "mamba": True, "attention": False}
+    linear = view.choices("layer_types", length, kinds)
+    bias = view.flag("attention_bias", default=False)
+    attention = attentions(view, hidden, (Reach(),), qkv_bias=bias, output_bias=bias)[0]
+    if attention is None:
+        raise view.wrong("num_key_value_heads", "a number of heads")
+    recurrent = _granite_mamba(view, hidden) if any(linear) else None
+    blocks: tuple[Block, ...]
+    if view.count("num_local_experts"):
+        mixture = experts(
+            view, width_key="intermediate_size", shared_width=view.size("shared_intermediate_size")
+        )
+        blocks = (mixture,)
+    else:
+        # Without experts `intermediate_size` is unused: the shared feed-forward is the only one.
+        view.disregard("intermediate_size", "num_experts_per_tok")
+        blocks = (FeedForward(width=view.size("shared_intermediate_size"), gated=True),)
+    mixers: list[Mixer | None] = [recurrent if is_linear else attention for is_linear in linear]
+    layers = stack(((mixer, blocks) for mixer in mixers), norms=2)
+    return assemble(view, layers, hidden=hidden, tied=False)
+
+
 _NEMOTRON_LETTERS: Final = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 _NEMOTRON_WORDS: Final = {
     "mamba": "mamba",
@@ -347,5 +392,6 @@ HYBRID: Final = {
     "falcon_mamba": read_mamba,
     "mamba2": read_mamba2,
     "jamba": read_jamba,
+    "granitemoehybrid": read_granite_hybrid,
     "nemotron_h": read_nemotron_h,
 }
