@@ -128,7 +128,7 @@ def cycle(times: CycleTimes, acceptance: Acceptance) -> Cycle:
     )
 
 
-def break_even_acceptance(
+def cycle_break_even_acceptance(
     times: CycleTimes, iterations: int = 60
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     """The constant acceptance from which the cycle beats plain decoding; NaN where none does.
@@ -150,7 +150,7 @@ def break_even_acceptance(
     return np.where(best >= 1.0, high, np.nan)
 
 
-def break_even_cost_ratio(outcome: Cycle) -> Number:
+def cycle_break_even_cost_ratio(outcome: Cycle) -> Number:
     """The draft cost ratio c up to which the cycle beats plain decoding, all else equal; below 0: never."""
     left = outcome.tokens_per_cycle - (outcome.verify_s + outcome.overhead_s) / outcome.target_step_s
     return left / np.maximum(outcome.draft_length, 1.0)

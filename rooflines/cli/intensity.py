@@ -1,0 +1,111 @@
+"""``rooflines intensity``: a pass, operator by operator."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rooflines.cli.options import (
+    calibration_option,
+    deployment_options,
+    document_text,
+    emit,
+    format_option,
+    hardware_option,
+    output_option,
+)
+from rooflines.errors import InputError
+from rooflines.output.tables import render
+from rooflines.units import format_quantity
+
+
+@click.command()
+@hardware_option
+@click.option("--model", required=True, metavar="NAME|PATH", help="Model: see `rooflines models list`.")
+@click.option(
+    "--phase", required=True, type=click.Choice(["decode", "prefill", "verify"]), help="Which pass."
+)
+@click.option("--batch", default=1, show_default=True, type=int, help="Sequences.")
+@click.option(
+    "--context", required=True, type=int, help="Positions cached per sequence (prefill: prompt length)."
+)
+@click.option("--new-tokens", type=int, help="New positions per sequence.")
+@click.option("--draft-length", type=int, help="Of a verify: new positions less one.")
+@deployment_options
+@calibration_option
+@format_option
+@output_option
+def intensity(
+    hardware: str,
+    model: str,
+    phase: str,
+    batch: int,
+    context: int,
+    new_tokens: int | None,
+    draft_length: int | None,
+    tp: int,
+    weight_dtype: str | None,
+    kv_dtype: str | None,
+    overhead: str,
+    calibration: str,
+    fmt: str,
+    output: Path | None,
+) -> None:
+    """Cost, intensity and time of a pass, operator by operator."""
+    from rooflines.studies.intensity import study_intensity
+    from rooflines.studies.serve import make_deployment, make_machine
+
+    if draft_length is not None:
+        if phase != "verify" or new_tokens is not None or draft_length < 0:
+            raise InputError("--draft-length, 0 or more, goes with --phase verify, in place of --new-tokens")
+        new_tokens = draft_length + 1
+    machine = make_machine(hardware, calibration, overhead)
+    deployment = make_deployment(model, machine, weight_dtype=weight_dtype, kv_dtype=kv_dtype, tensor=tp)
+    study = study_intensity(deployment, phase, batch, context, new_tokens)
+    if fmt == "json":
+        question = {
+            "hardware": machine.profile.id,
+            "model": deployment.model.name,
+            "phase": phase,
+            "batch": batch,
+            "context": context,
+            "new_tokens": new_tokens,
+            "tensor_parallel": tp,
+            "weight_dtype": weight_dtype,
+            "kv_dtype": kv_dtype,
+            "calibration": calibration,
+        }
+        emit(document_text(study.document(question)), output)
+    elif fmt == "csv":
+        emit(render(study.columns, fmt), output)
+    else:
+        body = f"{study.text}\nBasis: {study.basis}.\n\n{render(_readable(study.columns), fmt)}"
+        emit(body, output)
+
+
+def _readable(columns: dict[str, list[object]]) -> dict[str, list[object]]:
+    """The table for people: quantities with prefixes, empty columns left out."""
+    shown: dict[str, list[object]] = {}
+    for name, values in columns.items():
+        if all(not value for value in values):
+            continue
+        if name == "flops":
+            shown["FLOPs"] = [_quantity(value, "FLOP") for value in values]
+        elif name.endswith("_bytes"):
+            shown[name.removesuffix("_bytes")] = [_quantity(value, "byte") for value in values]
+        elif name == "attainable_flop_per_s":
+            shown["attainable"] = [_quantity(value, "FLOP/s") for value in values]
+        elif name == "intensity_flop_per_byte":
+            shown["FLOP/B"] = values
+        elif name == "time_s":
+            shown["time"] = [_quantity(value, "s") for value in values]
+        elif name == "share":
+            shown["share"] = [f"{100 * float(str(value)):.1f} %" for value in values]
+        else:
+            shown[name] = values
+    return shown
+
+
+def _quantity(value: object, dimension: str) -> str:
+    return format_quantity(float(str(value)), dimension) if value else ""  # type: ignore[arg-type]  # a literal

@@ -1,0 +1,197 @@
+"""``rooflines plan``: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from rooflines.cli.options import (
+    calibration_option,
+    deployment_options,
+    document_text,
+    emit,
+    format_option,
+    hardware_option,
+    output_option,
+    parse_integers,
+    read_document,
+)
+from rooflines.errors import InputError
+from rooflines.output.tables import render
+from rooflines.units import format_quantity
+
+if TYPE_CHECKING:
+    from rooflines.studies.plan import Plan
+
+_SHOWN: Final = {
+    "drafter": "drafter",
+    "batch": "batch",
+    "draft_length": "draft",
+    "tokens_per_cycle": "tokens/cycle",
+    "target_step_s": "target step",
+    "draft_s": "draft time",
+    "verify_s": "verify time",
+    "cycle_cost": "cycle cost",
+    "cost_ratio": "cost ratio",
+    "speedup": "speedup",
+    "leviathan_speedup": "Leviathan",
+    "tokens_per_s": "tokens/s",
+    "verify_bound": "verify bound",
+}
+
+
+@click.command()
+@hardware_option
+@click.option("--target", required=True, metavar="NAME|PATH", help="The model that is sped up.")
+@click.option(
+    "--drafter",
+    "drafters",
+    required=True,
+    multiple=True,
+    metavar="KIND[:MODEL][:KEY=VALUE,..]",
+    help="Who drafts, such as independent:llama-3.2-1b; repeat it to compare.",
+)
+@click.option(
+    "--acceptance",
+    required=True,
+    metavar="ALPHA|DEFINITION:VALUES",
+    help="0.8, conditional:0.8,0.75, survival:..., accepted-length:3.1@5 ...",
+)
+@click.option("--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths.")
+@click.option("--batch", default="1", show_default=True, metavar="A..B|A,B", help="Sequences in the batch.")
+@click.option("--context", required=True, type=click.IntRange(min=0), help="Cached positions per sequence.")
+@click.option(
+    "--cycle-overhead", default="0 s", show_default=True, help="Host time per cycle, such as '1 ms'."
+)
+@click.option("--memory-reserve", default=0.1, show_default=True, help="Share of the memory kept free.")
+@click.option("--compare", type=click.Path(dir_okay=False, path_type=Path), help="An earlier answer (JSON).")
+@deployment_options
+@calibration_option
+@format_option
+@output_option
+def plan(
+    hardware: str,
+    target: str,
+    drafters: tuple[str, ...],
+    acceptance: str,
+    draft_length: str,
+    batch: str,
+    context: int,
+    cycle_overhead: str,
+    memory_reserve: float,
+    compare: Path | None,
+    tp: int,
+    weight_dtype: str | None,
+    kv_dtype: str | None,
+    overhead: str,
+    calibration: str,
+    fmt: str,
+    output: Path | None,
+) -> None:
+    """Should I speculate, with which draft length, at which batch?"""
+    from rooflines.studies.plan import PlanQuestion, make_plan
+
+    answer = make_plan(
+        PlanQuestion(
+            hardware=hardware,
+            target=target,
+            drafters=drafters,
+            acceptance=acceptance,
+            draft_lengths=parse_integers(draft_length, "draft length", 0),
+            batches=parse_integers(batch, "batch", 1),
+            context=context,
+            tensor_parallel=tp,
+            weight_dtype=weight_dtype,
+            kv_dtype=kv_dtype,
+            overhead=overhead,
+            cycle_overhead=cycle_overhead,
+            calibration=calibration,
+            memory_reserve=memory_reserve,
+        )
+    )
+    for note in answer.warnings:
+        click.echo(f"rooflines: warning: {note}", err=True)
+    if compare is not None:
+        emit(_comparison(compare, answer), output)
+    else:
+        emit(plan_text(answer, fmt), output)
+
+
+def _comparison(path: Path, answer: Plan) -> str:
+    from rooflines.studies.plan_words import compare_plans
+
+    changes = compare_plans(read_document(path, "the earlier answer"), answer.document())
+    return "\n".join(changes) if changes else "Nothing changed."
+
+
+def plan_text(answer: Plan, fmt: str) -> str:
+    """A plan in any of the formats.
+
+    Raises:
+        InputError: an unknown format.
+    """
+    if fmt == "json":
+        return document_text(answer.document())
+    if fmt == "csv":
+        return render(answer.columns(), fmt)
+    if fmt not in ("text", "markdown"):
+        raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
+    parts = [
+        answer.text,
+        f"Basis: {answer.basis}. Acceptance: {answer.question.acceptance}, as given.",
+        render(_readable(answer), fmt),
+        render(_memory(answer), fmt, "Memory of one device"),
+        render(_break_even(answer), fmt, "What would change the answer"),
+        "Not modelled: " + "; ".join(answer.not_modeled) + ".",
+    ]
+    return "\n\n".join(parts)
+
+
+def _readable(answer: Plan) -> dict[str, list[object]]:
+    columns = answer.columns()
+    if len(set(columns["drafter"])) == 1:
+        columns.pop("drafter")
+    return {
+        title: [
+            format_quantity(float(str(value)), "s") if name.endswith("_s") and value is not None else value
+            for value in columns[name]
+        ]
+        if name != "tokens_per_s"
+        else columns[name]
+        for name, title in _SHOWN.items()
+        if name in columns
+    }
+
+
+def _memory(answer: Plan) -> dict[str, list[object]]:
+    names = {
+        "batch": "batch",
+        "weights_bytes": "weights",
+        "drafter_weights_bytes": "drafter",
+        "kv_bytes": "KV",
+        "drafter_kv_bytes": "drafter KV",
+        "reserve_bytes": "reserve",
+        "capacity_bytes": "capacity",
+        "fits": "fits",
+        "largest_batch": "largest batch",
+    }
+    shown: dict[str, list[object]] = {}
+    if len({row["drafter"] for row in answer.memory}) > 1:
+        shown["for"] = [row["drafter"] for row in answer.memory]
+    for key, title in names.items():
+        shown[title] = [
+            format_quantity(row[key], "byte") if key.endswith("_bytes") else row[key] for row in answer.memory
+        ]
+    return shown
+
+
+def _break_even(answer: Plan) -> dict[str, list[object]]:
+    return {
+        "batch": [entry["batch"] for entry in answer.recommendation],
+        "draft": [entry["draft_length"] for entry in answer.recommendation],
+        "speedup": [entry["speedup"] for entry in answer.recommendation],
+        "break-even acceptance": [entry["break_even_acceptance"] for entry in answer.recommendation],
+        "break-even cost ratio": [entry["break_even_cost_ratio"] for entry in answer.recommendation],
+    }

@@ -1,0 +1,158 @@
+"""Where the time of a pass goes: cost, intensity, attainable rate and time of every operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rooflines.costs.cost import MEMORY_KINDS, Cost
+from rooflines.errors import InputError, MissingPeakError
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.roofline import OperatorTime, PassTime, attainable_flop_per_s
+from rooflines.units import format_quantity
+
+SCHEMA_VERSION: Final = 1
+_BYTES: Final = (*MEMORY_KINDS, "network_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class IntensityStudy:
+    """A pass, operator by operator, with a total at the end.
+
+    Attributes:
+        text: the answer in words.
+        basis: what the times rest on.
+        columns: a row an operator, a column a quantity (SI units in the names).
+    """
+
+    text: str
+    basis: str
+    columns: dict[str, list[object]]
+
+    def document(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The result as JSON takes it."""
+        rows = [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "question": question,
+            "answer": {"text": self.text},
+            "basis": self.basis,
+            "rows": rows[:-1],
+            "total": rows[-1],
+        }
+
+
+def time_phase(
+    deployment: Deployment, phase: str, batch: float, context: float, new_tokens: float | None
+) -> PassTime:
+    """Time one pass.
+
+    Args:
+        deployment: what is run, on what.
+        phase: ``decode``, ``prefill`` or ``verify``.
+        batch: B.
+        context: S, cached before the pass; a prefill of unstated length has S new positions and no cache.
+        new_tokens: n; draft length + 1 in a verify.
+
+    Raises:
+        InputError: an unknown phase, or a verify without a width.
+    """
+    if phase == "decode":
+        if new_tokens not in (None, 1):
+            raise InputError(f"a decode has 1 new token, not {new_tokens:g}: use --phase verify or prefill")
+        return deployment.decode(batch, context)
+    if phase == "prefill":
+        return deployment.prefill(batch, *((context, 0.0) if new_tokens is None else (new_tokens, context)))
+    if phase == "verify":
+        if new_tokens is None:
+            raise InputError("a verify needs its width: give --draft-length G (or --new-tokens G+1)")
+        return deployment.verify(batch, context, new_tokens)
+    raise InputError(f"unknown phase {phase!r}: use decode, prefill or verify")
+
+
+def study_intensity(
+    deployment: Deployment, phase: str, batch: float, context: float, new_tokens: float | None = None
+) -> IntensityStudy:
+    """Price one pass and lay it out operator by operator.
+
+    Raises:
+        RooflinesError: see `time_phase`, and whatever the costs and the profile refuse.
+    """
+    timed = time_phase(deployment, phase, batch, context, new_tokens)
+    rows = [_row(time, deployment, float(timed.seconds)) for time in timed.operators]
+    rows.append(_total(timed, deployment))
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return IntensityStudy(_words(timed, deployment, phase), deployment.machine.basis, columns)
+
+
+def _row(time: OperatorTime, deployment: Deployment, whole_s: float) -> dict[str, object]:
+    operator = time.operator
+    cost = operator.cost * operator.count
+    return {
+        "operator": operator.name,
+        "count": operator.count,
+        "arithmetic": operator.arithmetic if float(cost.matmul_flops) else None,
+        **_quantities(cost),
+        "attainable_flop_per_s": _attainable(cost, operator.arithmetic, deployment),
+        "time_s": float(time.seconds),
+        "share": float(time.seconds) / whole_s,
+        "bound": str(time.bound),
+    }
+
+
+def _total(timed: PassTime, deployment: Deployment) -> dict[str, object]:
+    cost = Cost()
+    for time in timed.operators:
+        cost = cost + time.operator.cost * time.operator.count
+    main = max(timed.operators, key=lambda time: float(time.operator.cost.matmul_flops) * time.operator.count)
+    return {
+        "operator": "total",
+        "count": None,
+        "arithmetic": main.operator.arithmetic,
+        **_quantities(cost),
+        "attainable_flop_per_s": _attainable(cost, main.operator.arithmetic, deployment),
+        "time_s": float(timed.seconds),
+        "share": 1.0,
+        "bound": str(timed.bound),
+    }
+
+
+def _quantities(cost: Cost) -> dict[str, object]:
+    named: dict[str, object] = {"flops": float(cost.matmul_flops)}
+    named |= {kind: float(getattr(cost, kind)) for kind in _BYTES}
+    moved = float(cost.bytes_moved)
+    named["intensity_flop_per_byte"] = float(cost.intensity_flop_per_byte) if moved else None
+    return named
+
+
+def _attainable(cost: Cost, arithmetic: str, deployment: Deployment) -> float | None:
+    if not float(cost.matmul_flops):
+        return None
+    profile = deployment.machine.profile
+    return float(
+        attainable_flop_per_s(
+            float(cost.intensity_flop_per_byte),
+            profile.peak_flop_per_s(arithmetic),
+            profile.bandwidth_bytes_per_s,
+        )
+    )
+
+
+def _words(timed: PassTime, deployment: Deployment, phase: str) -> str:
+    total = Cost()
+    for time in timed.operators:
+        total = total + time.operator.cost * time.operator.count
+    profile = deployment.machine.profile
+    intensity = float(total.intensity_flop_per_byte)
+    try:
+        arithmetic = deployment.precision.activation_format(deployment.model).arithmetic
+        ridge = f", against a ridge point of {profile.ridge_point(arithmetic):.3g} for {arithmetic}"
+    except MissingPeakError:
+        ridge = ""
+    waits = {"memory": "memory bandwidth", "compute": "arithmetic", "network": "the network"}
+    bound = waits.get(str(timed.bound), "per-kernel overhead")
+    return (
+        f"A {phase} pass of {deployment.model.name} on {profile.name} takes "
+        f"{format_quantity(float(timed.seconds), 's', 4)} and is bound by {bound}: it does "
+        f"{intensity:.3g} FLOP per byte{ridge}."
+    )

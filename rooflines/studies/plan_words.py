@@ -1,0 +1,112 @@
+"""The answer of a plan in words, and what changed against an earlier one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from rooflines.errors import FileFormatError
+from rooflines.speculation.crossover import Crossover
+from rooflines.timing.deployment import Deployment
+
+_BINDS: Final = {
+    "compute": "arithmetic",
+    "memory": "memory bandwidth",
+    "network": "the network",
+    "overhead": "per-kernel overhead",
+}
+_CHANGE_THAT_COUNTS: Final = 1e-9
+
+
+def answer_text(
+    target: Deployment,
+    recommendation: Sequence[Mapping[str, Any]],
+    ends: Sequence[tuple[str, Crossover]],
+    crossover_batch: int | None,
+) -> str:
+    """One sentence a batch, then where it stops paying and why."""
+    cards = target.parallelism.devices
+    where = f"{cards} x {target.machine.profile.name}" if cards > 1 else target.machine.profile.name
+    several = len({entry["drafter"] for entry in recommendation if entry["drafter"]}) > 1
+    sentences = [f"{target.model.name} on {where}:"]
+    sentences += [_sentence(entry, with_name=several) for entry in recommendation]
+    last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]
+    if not any(entry["fits"] for entry in recommendation):
+        return " ".join(sentences)
+    if crossover_batch is None:
+        reach = max(end.searched_to for _, end in ends if end.batch is None)
+        sentences.append(f"It still pays at batch {reach}, the largest searched.")
+    elif crossover_batch == 1:
+        sentences.append("It pays at no batch.")
+    else:
+        sentences.append(
+            f"It stops paying at batch {crossover_batch}, where {_BINDS[str(last.bound)]} binds the "
+            f"{last.operator} of the verify pass."
+        )
+    return " ".join(sentences)
+
+
+def _sentence(entry: Mapping[str, Any], *, with_name: bool) -> str:
+    batch = entry["batch"]
+    if not entry["fits"]:
+        room = entry["largest_batch"]
+        most = f"the largest batch that does is {room}" if room else "no batch does"
+        return f"Batch {batch} does not fit in memory ({most})."
+    if not entry["speculate"]:
+        return f"At batch {batch} do not speculate (best {entry['speedup']:.2f}x)."
+    name = f" with {entry['drafter']}" if with_name else ""
+    return f"At batch {batch} draft {entry['draft_length']}{name}: {entry['speedup']:.2f}x."
+
+
+def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """What changed from one plan document to another, in words; empty where nothing did.
+
+    Raises:
+        FileFormatError: the old document is no plan of this schema version.
+    """
+    if old.get("schema_version") != new["schema_version"] or "answer" not in old:
+        raise FileFormatError(
+            f"the earlier answer has schema_version {old.get('schema_version')!r}; "
+            f"{new['schema_version']} is needed"
+        )
+    changes = [
+        f"question: {key} was {old['question'].get(key)!r} and is {value!r}"
+        for key, value in new["question"].items()
+        if old["question"].get(key) != value
+    ]
+    if old.get("basis") != new["basis"]:
+        changes.append(f"basis: was {old.get('basis')!r} and is {new['basis']!r}")
+    before = {entry["batch"]: entry for entry in old["answer"]["recommendation"]}
+    for entry in new["answer"]["recommendation"]:
+        changes += _changed_entry(before.get(entry["batch"]), entry)
+    for key in ("crossover_batch", "break_even_acceptance"):
+        was, now = old["answer"].get(key), new["answer"][key]
+        if _differs(was, now):
+            changes.append(f"{key.replace('_', ' ')}: was {was} and is {now}")
+    return changes
+
+
+def _changed_entry(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> list[str]:
+    batch = now["batch"]
+    if was is None:
+        return [f"batch {batch}: not asked before"]
+    changes = [
+        f"batch {batch}: {key.replace('_', ' ')} was {was.get(key)} and is {now[key]}"
+        for key in ("fits", "drafter", "draft_length")
+        if was.get(key) != now[key]
+    ]
+    if _differs(was.get("speedup"), now["speedup"]):
+        changes.append(
+            f"batch {batch}: speedup was {_times(was.get('speedup'))} and is {_times(now['speedup'])}"
+        )
+    return changes
+
+
+def _differs(was: object, now: object) -> bool:
+    if isinstance(was, int | float) and isinstance(now, int | float):
+        return abs(was - now) > _CHANGE_THAT_COUNTS * max(abs(was), abs(now))
+    return was != now
+
+
+def _times(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4g}x"
