@@ -15,13 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
 from rooflines.errors import InputError
+
+# Rates per position are summed one by one. No drafter comes near this length, so a longer one is a slip of
+# the keyboard, which would otherwise keep the caller waiting for hours.
+LONGEST_SUMMED: Final = 4096
+# Keeps a growing decay finite: any rate above 1 / this is 1 once multiplied with it.
+_LARGEST_GROWTH: Final = 1e300
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,9 @@ class Acceptance:
         """The rate c_k at each of the positions given (1 or more), by broadcasting."""
         positions = whole_number(position, "position", least=1)
         beyond = np.maximum(positions - len(self.listed), 0.0)
-        rate = np.minimum(np.asarray(self.listed[-1]) * np.asarray(self.decay) ** beyond, 1.0)
+        with np.errstate(over="ignore"):
+            growth = np.minimum(np.asarray(self.decay) ** beyond, _LARGEST_GROWTH)
+        rate = np.minimum(np.asarray(self.listed[-1]) * growth, 1.0)
         for index, listed in enumerate(self.listed[:-1], start=1):
             rate = np.where(positions == index, listed, rate)
         return _plain(rate)
@@ -165,7 +173,7 @@ class Acceptance:
     def _walk(self, lengths: NDArray[np.float64]) -> Iterator[tuple[int, NDArray[np.float64]]]:
         """Positions 1, 2, .. up to the largest length, each with its rate."""
         rate = np.asarray(self.listed[0], dtype=float)
-        for index in range(1, int(np.max(lengths, initial=0.0)) + 1):
+        for index in range(1, longest_summed(lengths) + 1):
             if index <= len(self.listed):
                 rate = np.asarray(self.listed[index - 1], dtype=float)
             else:
@@ -196,6 +204,21 @@ def whole_number(value: Number, what: str, least: int = 0) -> NDArray[np.float64
     if np.any(wrong):
         raise InputError(f"{what} is {given[wrong].flat[0]:g}: give a whole number of {least} or more")
     return given
+
+
+def longest_summed(lengths: NDArray[np.float64]) -> int:
+    """The longest of the lengths, refused where a sum over positions would not end in reasonable time.
+
+    Raises:
+        InputError: a length beyond `LONGEST_SUMMED`.
+    """
+    longest = int(np.max(lengths, initial=0.0))
+    if longest > LONGEST_SUMMED:
+        raise InputError(
+            f"draft length {longest} is beyond {LONGEST_SUMMED}, the longest that is summed by position: "
+            "give a shorter one"
+        )
+    return longest
 
 
 def _geometric_sum(ratio: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -79,7 +79,7 @@ def fit_acceptance(
     alpha, decay = _minimise(squares, decays=(0.0, _LARGEST_DECAY) if form == "decaying" else (1.0, 1.0))
     errors = _errors(np.asarray(alpha), np.asarray(decay), lengths, measured)
     longest = int(np.max(lengths))
-    return AcceptanceFit(Acceptance.decaying(alpha, decay, longest), alpha, decay, tuple(errors.tolist()))
+    return AcceptanceFit(_as_acceptance(alpha, decay, longest), alpha, decay, tuple(errors.tolist()))
 
 
 def require_possible_length(tokens_per_cycle: float, draft_length: float) -> None:
@@ -93,6 +93,12 @@ def require_possible_length(tokens_per_cycle: float, draft_length: float) -> Non
             f"accepted length {tokens_per_cycle:g} at draft length {draft_length:g} is impossible: with the "
             f"target's own token it lies within 1..{draft_length + 1:g}"
         )
+
+
+def _as_acceptance(alpha: float, decay: float, longest: int) -> Acceptance:
+    """Beyond what was measured, rates go on falling but not rising: that would end at certainty."""
+    fitted = Acceptance.decaying(alpha, decay, longest)
+    return fitted if decay <= 1.0 else Acceptance.conditional_rates(fitted.conditional_profile(longest))
 
 
 def _errors(

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
 from rooflines.errors import InputError
-from rooflines.speculation.acceptance import Acceptance, require_probability, whole_number
+from rooflines.speculation.acceptance import Acceptance, longest_summed, require_probability, whole_number
 
 _NEWTON_STEPS: Final = 100
 _NEWTON_TOLERANCE: Final = 1e-14  # rounding of the sum keeps steps from becoming smaller
@@ -72,9 +72,15 @@ def operations_factor(alpha: Number, draft_length: Number, operations_ratio: Num
         alpha: constant acceptance.
         draft_length: gamma.
         operations_ratio: c_hat, operations per token of the drafter over those of the target.
+
+    Raises:
+        InputError: an operations ratio below 0 or not finite.
     """
+    ratio = np.asarray(operations_ratio, dtype=float)
+    if not np.all(np.isfinite(ratio) & (ratio >= 0)):
+        raise InputError(f"operations ratio is {operations_ratio}: give a finite number of 0 or more")
     lengths = whole_number(draft_length, "draft length")
-    work = lengths * np.asarray(operations_ratio, dtype=float) + lengths + 1.0
+    work = lengths * ratio + lengths + 1.0
     return _plain(work / np.asarray(Acceptance.constant(alpha).tokens_per_cycle(draft_length)))
 
 
@@ -197,7 +203,7 @@ def _power_sum(
     """The sum of alpha^j over j = 1..length, and its derivative, for at least one term."""
     value, slope = np.zeros(alpha.shape), np.zeros(alpha.shape)
     power = np.ones(alpha.shape)
-    for exponent in range(1, int(np.max(lengths, initial=1.0)) + 1):
+    for exponent in range(1, longest_summed(lengths) + 1):
         power = np.where(lengths >= exponent, power, 0.0)
         slope += exponent * power
         power = power * alpha
