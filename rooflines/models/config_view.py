@@ -14,6 +14,7 @@ from rooflines.errors import ConfigError, UnsupportedArchitectureError
 # Sizes above these are mistakes: the largest published model has 2.6 million rows or columns nowhere.
 MOST_ELEMENTS: Final = 2**31
 MOST_LAYERS: Final = 4096
+MOST_MODULES: Final = 64  # multi-token-prediction modules
 
 _Value = TypeVar("_Value")
 
@@ -104,13 +105,13 @@ class ConfigView:
             raise ConfigError(f"{self.name}: {pairs} contradict each other: keep one")
         return given[0][1] if given else None
 
-    def count(self, *keys: str, default: int | None = None) -> int:
+    def count(self, *keys: str, default: int | None = None, most: int = MOST_ELEMENTS) -> int:
         """A whole number that may be 0; `default` where it is missing or null, if there is one.
 
         Raises:
             ConfigError: missing without a default, negative, or no whole number.
         """
-        found = self.optional_size(*keys, least=0)
+        found = self.optional_size(*keys, most=most, least=0)
         if found is None and default is None:
             raise self.lacking(*keys)
         return found if found is not None else default or 0

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from rooflines.errors import ConfigError, InputError, UnknownNameError
 from rooflines.facts import render_mistakes
 from rooflines.models.adapters.common import Reach, attentions, layer_count, read_dtype
+from rooflines.models.attention import Norms
 from rooflines.models.config_view import ConfigView
 from rooflines.models.drafters import DrafterSpec, Method
 from rooflines.models.matrix import Matrix
@@ -95,7 +96,7 @@ def is_drafter(config: Mapping[str, Any]) -> bool:
     return drafting_method(ConfigView(config, "config")) is not None
 
 
-def _mixers(view: ConfigView, hidden: int, length: int, *, qk_norm: str = "none") -> list[Attention]:
+def _mixers(view: ConfigView, hidden: int, length: int, *, qk_norm: Norms = "none") -> list[Attention]:
     bias = view.flag("attention_bias", default=False)
     found = attentions(view, hidden, (Reach(),) * length, qkv_bias=bias, output_bias=bias, qk_norm=qk_norm)
     mixers = [mixer for mixer in found if mixer is not None]

@@ -7,7 +7,8 @@ from typing import Final, NamedTuple, TypedDict, Unpack
 
 from rooflines.dtypes import number_format
 from rooflines.errors import ConfigError, UnknownNameError
-from rooflines.models.config_view import MOST_LAYERS, ConfigView
+from rooflines.models.attention import Norms
+from rooflines.models.config_view import MOST_LAYERS, MOST_MODULES, ConfigView
 from rooflines.models.spec import (
     Attention,
     Block,
@@ -35,6 +36,16 @@ class Reach(NamedTuple):
     chunk: int | None = None
 
 
+class AttentionFacts(TypedDict, total=False):
+    """What configs of a family leave unsaid about attention; see `Attention`."""
+
+    qkv_bias: bool
+    output_bias: bool
+    qk_norm: Norms
+    qk_norm_bias: bool
+    sinks: bool
+
+
 class Around(TypedDict, total=False):
     """What surrounds the layers; see `ModelSpec`."""
 
@@ -56,6 +67,11 @@ def layer_count(view: ConfigView, *keys: str) -> int:
     return view.size(*(keys or ("num_hidden_layers",)), most=MOST_LAYERS)
 
 
+def mtp_count(view: ConfigView, *keys: str) -> int:
+    """How many multi-token-prediction modules a config states; 0 where it states none."""
+    return view.count(*(keys or ("num_nextn_predict_layers",)), default=0, most=MOST_MODULES)
+
+
 def split_heads(view: ConfigView, hidden: int, heads: int, key: str = "num_attention_heads") -> int:
     """Head size of a model that does not state it: h / H.
 
@@ -75,13 +91,9 @@ def attentions(
     hidden: int,
     reaches: Sequence[Reach],
     *,
-    qkv_bias: bool = False,
-    output_bias: bool = False,
-    qk_norm: str = "none",
-    qk_norm_bias: bool = False,
-    sinks: bool = False,
     kv_heads_stated: bool = False,
     head_size_stated: bool = False,
+    **facts: Unpack[AttentionFacts],
 ) -> tuple[Attention | None, ...]:
     """The attention of every layer from the usual keys; None where a layer has no key/value heads.
 
@@ -93,56 +105,51 @@ def attentions(
         view: the config.
         hidden: h.
         reaches: window or chunk of each layer.
-        qkv_bias: see `Attention`, as the other facts.
-        output_bias: likewise.
-        qk_norm: likewise.
-        qk_norm_bias: likewise.
-        sinks: likewise.
         kv_heads_stated: refuse a missing `num_key_value_heads`, since the family's class has another default
             than as many as query heads.
         head_size_stated: refuse a missing `head_dim`, since the family's class has another default
             than h / H.
+        facts: further fields of `Attention`.
     """
     length = len(reaches)
     heads = view.sizes("num_attention_heads", length=length)
-    kv_heads: Sequence[int] = heads
-    if view.has("num_key_value_heads"):
-        kv_heads = view.sizes("num_key_value_heads", length=length, nothing=True)
-    elif kv_heads_stated and view.missing("num_key_value_heads"):
-        raise view.lacking("num_key_value_heads")
-    sizes: Sequence[int] = ()
-    if view.has("head_dim"):
-        sizes = view.sizes("head_dim", length=length)
-    elif head_size_stated and view.missing("head_dim"):
-        raise view.lacking("head_dim")
-    found: dict[tuple[int, int, int, Reach], Attention] = {}
-    result: list[Attention | None] = []
-    for index, (query, key_value, reach) in enumerate(zip(heads, kv_heads, reaches, strict=True)):
-        if key_value == 0:
-            result.append(None)
-            continue
-        size = sizes[index] if sizes else split_heads(view, hidden, query)
+    kv_heads = _kv_heads(view, heads, stated=kv_heads_stated)
+    sizes = _head_sizes(view, hidden, heads, stated=head_size_stated)
+    found: dict[tuple[int, int, int, Reach], Attention | None] = {}
+    geometries = list(zip(heads, kv_heads, sizes, reaches, strict=True))
+    for query, key_value, size, reach in geometries:
         known = (query, key_value, size, reach)
         if known not in found:
-            found[known] = Attention.read(
-                {
-                    "query_heads": query,
-                    "kv_heads": key_value,
-                    "head_size": size,
-                    "value_head_size": size,
-                    "qkv_bias": qkv_bias,
-                    "output_bias": output_bias,
-                    "qk_norm": qk_norm,
-                    "qk_norm_bias": qk_norm_bias,
-                    "sinks": sinks,
-                    "window": reach.window,
-                    "chunk": reach.chunk,
-                },
-                view.name,
-                ConfigError,
+            found[known] = (
+                None
+                if key_value == 0
+                else Attention(
+                    query_heads=query,
+                    kv_heads=key_value,
+                    head_size=size,
+                    value_head_size=size,
+                    window=reach.window,
+                    chunk=reach.chunk,
+                    **facts,
+                )
             )
-        result.append(found[known])
-    return tuple(result)
+    return tuple(found[geometry] for geometry in geometries)
+
+
+def _kv_heads(view: ConfigView, heads: Sequence[int], *, stated: bool) -> Sequence[int]:
+    if view.has("num_key_value_heads"):
+        return view.sizes("num_key_value_heads", length=len(heads), nothing=True)
+    if stated and view.missing("num_key_value_heads"):
+        raise view.lacking("num_key_value_heads")
+    return heads
+
+
+def _head_sizes(view: ConfigView, hidden: int, heads: Sequence[int], *, stated: bool) -> Sequence[int]:
+    if view.has("head_dim"):
+        return view.sizes("head_dim", length=len(heads))
+    if stated and view.missing("head_dim"):
+        raise view.lacking("head_dim")
+    return [split_heads(view, hidden, query) for query in heads]
 
 
 def same_window(view: ConfigView, length: int) -> tuple[Reach, ...]:

@@ -17,10 +17,12 @@ from rooflines.models.adapters.common import (
     attentions,
     every_nth_full,
     layer_count,
+    mtp_count,
     same_window,
     stack,
     typed_reaches,
 )
+from rooflines.models.attention import Norms
 from rooflines.models.config_view import ConfigView
 from rooflines.models.spec import FeedForward, Layer, ModelSpec, MultiTokenPrediction
 
@@ -117,7 +119,7 @@ class Facts:
     output_bias: Fact = False
     mlp_bias: Fact = False
     head_bias: Fact = False
-    qk_norm: str = "none"
+    qk_norm: Norms = "none"
     qk_norm_flag: Flag | None = None
     reaches: Reaches = everywhere
     final_norm: bool = True
@@ -354,5 +356,5 @@ def feed_forwards(
 def _mtp(view: ConfigView, facts: Facts, layers: tuple[Layer, ...]) -> tuple[MultiTokenPrediction, ...]:
     if facts.mtp_key is None:
         return ()
-    count = view.count(facts.mtp_key, default=0)
+    count = mtp_count(view, facts.mtp_key)
     return (MultiTokenPrediction(layers=(layers[-1],)),) * count

@@ -15,6 +15,7 @@ from rooflines.models.adapters.common import (
     assemble,
     attentions,
     layer_count,
+    mtp_count,
     reaches_of_kinds,
     same_window,
     stack,
@@ -309,7 +310,7 @@ def _glm4_moe(view: ConfigView, *, qk_norm: bool) -> ModelSpec:
 
     blocks = sparse_and_dense(view, first_dense(view, length), mixture)
     layers = one_each(mixers, blocks)
-    modules = view.count("num_nextn_predict_layers", default=0)
+    modules = mtp_count(view)
     module = MultiTokenPrediction(layers=(layers[-1],), own_embedding=True, own_head=True)
     return assemble(view, layers, hidden=hidden, tied=False, mtp=(module,) * modules)
 

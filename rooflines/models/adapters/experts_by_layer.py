@@ -14,6 +14,7 @@ from rooflines.models.adapters.common import (
     assemble,
     attentions,
     layer_count,
+    mtp_count,
     reaches_of_kinds,
     typed_reaches,
 )
@@ -171,7 +172,7 @@ def read_step(view: ConfigView) -> ModelSpec:
     Lists with one entry a layer also cover the multi-token-prediction layers that follow.
     """
     hidden, length = view.size("hidden_size"), layer_count(view)
-    padded = length + view.count("num_nextn_predict_layers", default=0)
+    padded = length + mtp_count(view)
     listed = view.value("layer_types")
     entries = len(listed) if isinstance(listed, list | tuple) else length
     kinds = view.choices("layer_types", padded if entries == padded else length, LAYER_TYPES)[:length]

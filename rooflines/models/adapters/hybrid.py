@@ -10,7 +10,7 @@ from typing import Final
 
 from rooflines.dtypes import number_format
 from rooflines.errors import ConfigError, UnknownNameError
-from rooflines.models.adapters.common import Reach, assemble, attentions, layer_count, stack
+from rooflines.models.adapters.common import Reach, assemble, attentions, layer_count, mtp_count, stack
 from rooflines.models.adapters.experts import experts, first_dense, sparse_and_dense, stepped
 from rooflines.models.adapters.latent import latent_attention
 from rooflines.models.config_view import MOST_LAYERS, ConfigView
@@ -94,7 +94,7 @@ def _qwen_hybrid(view: ConfigView, *, sparse: bool) -> ModelSpec:
     chosen = stepped(view, length) if sparse else (False,) * length
     blocks = sparse_and_dense(view, chosen, mixture)
     layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=2)
-    modules = view.count("mtp_num_hidden_layers", "num_nextn_predict_layers", default=0)
+    modules = mtp_count(view, "mtp_num_hidden_layers", "num_nextn_predict_layers")
     last = Layer(mixer=full, feed_forwards=(blocks[-1],), norms=2)
     copies = view.flag("mtp_use_dedicated_embeddings", default=False)
     module = MultiTokenPrediction(layers=(last,), own_embedding=copies)
@@ -373,7 +373,7 @@ def read_nemotron_h(view: ConfigView) -> ModelSpec:
     view.disregard("num_key_value_heads", "moe_latent_size", "sliding_window")
     layers = stack((made[kind] for kind in kinds), norms=2)
     mtp: tuple[MultiTokenPrediction, ...] = ()
-    if view.count("num_nextn_predict_layers", default=0) and view.has("mtp_hybrid_override_pattern"):
+    if mtp_count(view) and view.has("mtp_hybrid_override_pattern"):
         parts = [
             _nemotron_block(view, kind, hidden) for kind in _pattern(view, "mtp_hybrid_override_pattern")
         ]

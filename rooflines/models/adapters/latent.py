@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rooflines.models.adapters.common import assemble, layer_count, stack
+from rooflines.models.adapters.common import assemble, layer_count, mtp_count, stack
 from rooflines.models.adapters.experts import experts, first_dense, shared_width, sparse_and_dense
 from rooflines.models.config_view import ConfigView
 from rooflines.models.spec import (
@@ -67,7 +67,7 @@ def _deepseek(
 
     blocks = sparse_and_dense(view, first_dense(view, length), mixture)
     layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=2)
-    modules = view.count("num_nextn_predict_layers", default=0)
+    modules = mtp_count(view)
     own_indexer = mixers[0].indexer
     last = layers[-1].model_copy(update={"mixer": mixers[-1].model_copy(update={"indexer": own_indexer})})
     module = MultiTokenPrediction(layers=(last,), own_embedding=mtp_copies, own_head=mtp_copies)

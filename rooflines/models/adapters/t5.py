@@ -6,7 +6,7 @@ from typing import Final
 
 from rooflines.errors import ConfigError
 from rooflines.models.adapters.common import assemble, layer_count
-from rooflines.models.config_view import ConfigView
+from rooflines.models.config_view import MOST_LAYERS, ConfigView
 from rooflines.models.spec import Attention, CrossAttention, FeedForward, Layer, ModelSpec
 
 
@@ -20,7 +20,7 @@ def read_t5(view: ConfigView) -> ModelSpec:
     heads = view.size("num_heads", "num_attention_heads")
     size = view.size("d_kv")
     length = layer_count(view, "num_layers", "num_hidden_layers")
-    decoder_length = view.optional_size("num_decoder_layers") or length
+    decoder_length = view.optional_size("num_decoder_layers", most=MOST_LAYERS) or length
     feed_forward = FeedForward(width=view.size("d_ff"), gated=_gated(view))
     buckets = view.size("relative_attention_num_buckets")
 

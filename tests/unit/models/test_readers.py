@@ -11,6 +11,7 @@ from rooflines.errors import (
     UnknownNameError,
     UnsupportedArchitectureError,
 )
+from rooflines.models.catalogue import load_preset
 from rooflines.models.readers import read_model
 
 LLAMA = {
@@ -254,3 +255,17 @@ def test_a_drafter_config_is_not_read_as_a_model():
     for key, value in (("draft_vocab_size", 50), ("dflash_config", {"a": 1}), ("eagle_config", {"a": 1})):
         with pytest.raises(UnsupportedArchitectureError, match=f"{key}.*drafter head"):
             read_model({**LLAMA, key: value})
+
+
+@pytest.mark.parametrize(
+    ("preset", "key"),
+    [
+        ("llama-2-7b", "num_hidden_layers"),
+        ("deepseek-v3", "num_nextn_predict_layers"),
+        ("qwen3.5-9b", "mtp_num_hidden_layers"),
+        ("t5-small", "num_decoder_layers"),
+    ],
+)
+def test_a_count_of_layers_that_cannot_be_is_refused_at_once(preset, key):
+    with pytest.raises(ConfigError, match=rf"{key} is 1000000: it must be a whole number"):
+        read_model({**load_preset(preset), key: 1_000_000})
