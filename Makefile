@@ -5,8 +5,7 @@ PYTHON ?= python3
 EXTRAS ?= dev
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed-$(subst $(eval) ,,$(subst $(comma),-,$(EXTRAS)))
-comma := ,
+STAMP := $(VENV)/.installed-$(EXTRAS)
 WORKERS ?= auto
 
 .PHONY: help install plan format check test report docs build clean
