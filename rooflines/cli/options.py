@@ -14,7 +14,7 @@ from rooflines.errors import FileFormatError, InputError
 from rooflines.output.tables import FORMATS
 
 _MOST_VALUES: Final = 10_000
-_RANGE: Final = re.compile(r"(-?\d+)(?:\.\.(-?\d+))?")
+_RANGE: Final = re.compile(r"(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
 
 
 def parse_integers(text: str, what: str, least: int) -> tuple[int, ...]:
@@ -125,7 +125,7 @@ def read_document(path: Path, what: str) -> dict[str, Any]:
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, not JSON, endless digits
         reason = error.strerror if isinstance(error, OSError) else "not JSON"
         raise FileFormatError(f"{what} {path} cannot be read: {reason}") from None
     if not isinstance(data, dict):

@@ -42,7 +42,7 @@ def crossover(
     largest_batch: int,
     overhead_s: float = 0.0,
 ) -> Crossover:
-    """Search every batch from 1 to `largest_batch`.
+    """Search every batch from 1 to `largest_batch` (0: none fits, so there is nothing to cross).
 
     Every batch is priced rather than bisected, since with mixtures of experts the speedup is not monotonic
     in the batch: a loss at batch 1 may recover and come back later. The *last* loss-free batch decides: the
@@ -50,7 +50,7 @@ def crossover(
     """
     batches = np.arange(1, largest_batch + 1, dtype=float)[:, None]
     lengths = np.asarray([length for length in draft_lengths if length > 0], dtype=float)[None, :]
-    if lengths.size == 0:
+    if lengths.size == 0 or largest_batch < 1:
         return Crossover(None, largest_batch)
     times = cycle_times(target, drafter, batches, context, lengths, overhead_s=overhead_s)
     speedups = np.broadcast_to(cycle(times, acceptance).speedup, (largest_batch, lengths.size))

@@ -103,10 +103,12 @@ def cycle_times(
         batch: B sequences.
         context: S cached positions per sequence.
         draft_length: gamma; 0 is plain decoding.
-        overhead_s: time per cycle outside draft and verify: accept, reject, roll back (s).
+        overhead_s: time per cycle outside draft and verify: accept, reject, roll back (s); plain decoding
+            has none of it.
     """
     draft = drafter.draft(batch, context, draft_length)
     verify = target.verify(batch, context, draft.verify_width, draft.ancestors)
+    overhead_s = overhead_s * (np.asarray(draft_length) > 0)
     return CycleTimes(target.decode(batch, context), verify, draft, overhead_s, draft_length)
 
 

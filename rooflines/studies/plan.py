@@ -31,6 +31,8 @@ SCHEMA_VERSION: Final = 1
 # The search for the crossover ends at the largest batch that fits, and here at the latest: engines cap
 # concurrent sequences well below (vLLM's `max_num_seqs` defaults to 256 or 1024).
 LARGEST_SEARCHED: Final = 2048
+# Beyond any model's positions; a longer one is a slip of the keyboard.
+LONGEST_CONTEXT: Final = 10**9
 # Columns that hold even where the configuration does not fit.
 _WITHOUT_TIME: Final = ("acceptance", "tokens_per_cycle", "extrapolated")
 NOT_MODELED: Final = (
@@ -82,6 +84,10 @@ class PlanQuestion:
             raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1")
         if not self.drafters:
             raise InputError("a plan needs a drafter, such as independent:llama-3.2-1b")
+        if max(self.draft_lengths, default=0) < 1:
+            raise InputError("a plan compares draft lengths with plain decoding: give one of 1 or more")
+        if not 0 <= self.context <= LONGEST_CONTEXT:
+            raise InputError(f"context is {self.context}: it must be within 0..{LONGEST_CONTEXT}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class Plan:
     not_modeled: tuple[str, ...] = field(default=NOT_MODELED)
 
     def document(self) -> dict[str, Any]:
-        """The plan as JSON takes it (schema: docs/schemas/plan.json)."""
+        """The plan as JSON takes it (schema: docs/schemas/plan.schema.json)."""
         return {
             "schema_version": SCHEMA_VERSION,
             "question": {
@@ -203,14 +209,13 @@ def _price(question: PlanQuestion, target: Deployment, drafter: Drafter, accepta
     fits = [row["fits"] for row in memory]
     grids = _grids(question, times, outcome, acceptance)
     rows = _rows(question, grids, fits, drafter=drafter.name, basis=target.machine.basis)
-    searched = min(max(room, 1), LARGEST_SEARCHED)
     end = crossover(
         target,
         drafter,
         acceptance,
         question.draft_lengths,
         float(question.context),
-        largest_batch=searched,
+        largest_batch=min(room, LARGEST_SEARCHED),
         overhead_s=overhead_s,
     )
     return _Priced(drafter.name, rows, memory, end)

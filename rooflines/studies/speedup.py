@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from rooflines.costs.cost import Number
 from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import (
@@ -80,14 +81,19 @@ def study_speedup(
     general = np.asarray(speedup(tau, kappa))
     free_verify = np.asarray(speedup(tau, chain_cycle_cost(lengths, cost_ratio, 1.0)))
     best = int(np.argmax(general))
+    drafted = np.maximum(lengths, 1.0)
     columns: dict[str, list[object]] = {
         "draft_length": list(map(int, draft_lengths)),
         "tokens_per_cycle": tau.tolist(),
         "cycle_cost": kappa.tolist(),
         "speedup": general.tolist(),
         "leviathan_speedup": free_verify.tolist(),
-        "break_even_acceptance": _list(break_even_acceptance(lengths, cost_ratio, verify_cost + overhead)),
-        "break_even_cost_ratio": _list(break_even_cost_ratio(tau, lengths, verify_cost + overhead)),
+        "break_even_acceptance": _drafting(
+            lengths, break_even_acceptance(drafted, cost_ratio, verify_cost + overhead)
+        ),
+        "break_even_cost_ratio": _drafting(
+            lengths, break_even_cost_ratio(tau, drafted, verify_cost + overhead)
+        ),
         "extrapolated": np.asarray(acceptance.is_extrapolated(lengths)).tolist(),
     }
     return SpeedupStudy(
@@ -97,8 +103,10 @@ def study_speedup(
     )
 
 
-def _list(values: object) -> list[object]:
-    return [None if not np.isfinite(value) else float(value) for value in np.atleast_1d(np.asarray(values))]
+def _drafting(lengths: np.ndarray[tuple[int, ...], np.dtype[np.float64]], values: Number) -> list[object]:
+    """Values as cells: empty where none exists, and where nothing is drafted."""
+    cells = np.where(lengths > 0, values, np.nan)
+    return [float(value) if np.isfinite(value) else None for value in cells]
 
 
 def _words(best: float, length: int, tau: float, kappa: float) -> str:
