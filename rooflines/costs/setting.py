@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
+from rooflines.costs.routing import UNIFORM, Routing
 from rooflines.dtypes import NumberFormat, number_format
 from rooflines.errors import InputError, ParallelismError
-from rooflines.models.spec import Layer, ModelSpec
+from rooflines.models.spec import ModelSpec
 
 Phase = Literal["prefill", "decode", "verify", "draft"]
 Mask = Literal["exact", "dense"]
 
-# Matrices that quantisation leaves alone unless a checkpoint says otherwise (operator-cost conventions of
-# GPTQ, AWQ, fp8 and compressed-tensors recipes: only the linear layers of attention and feed-forward).
-_KEPT: Final = frozenset({"router"})
+# Matrices that a format chosen by hand leaves alone, as recipes of GPTQ, AWQ, fp8 and compressed-tensors do.
+KEPT: Final = frozenset({"router", "shared_expert_gate"})
+_LEAST: Final = (("batch", 1), ("new_tokens", 1), ("context", 0), ("encoder_positions", 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +33,9 @@ class Shape:
         head_positions: positions per sequence whose logits are needed (1 in prefill, n in verify).
         ancestors: pairs among the new positions per sequence where it is not n (n + 1) / 2: the sum of node
             depths of a draft tree (root at depth 1).
-        mask: ``exact`` counts the query-key pairs that the mathematics needs; ``dense`` counts
-            n (S + n), as torch's FlopCounterMode does.
+        mask: ``exact`` counts the query-key pairs that the mathematics needs; ``dense`` counts every new
+            position against every cached and new one, as torch's FlopCounterMode does on transformers.
+        encoder_positions: S_e, encoder positions per sequence, for models with an encoder.
     """
 
     batch: Number
@@ -41,10 +44,14 @@ class Shape:
     head_positions: Number = 1.0
     ancestors: Number | None = None
     mask: Mask = "exact"
+    encoder_positions: Number | None = None
 
     def __post_init__(self) -> None:
-        for name, least in (("batch", 1), ("new_tokens", 1), ("context", 0)):
-            value = np.asarray(getattr(self, name), dtype=float)
+        for name, least in _LEAST:
+            given = getattr(self, name)
+            if given is None:
+                continue
+            value = np.asarray(given, dtype=float)
             if not np.all(np.isfinite(value)) or np.any(value < least):
                 raise InputError(
                     f"{name.replace('_', ' ')} is {_shortest(value)}: it must be {least} or more and finite"
@@ -61,7 +68,7 @@ class Shape:
         return self.batch * self.head_positions
 
 
-def _shortest(value: np.ndarray) -> str:
+def _shortest(value: NDArray[np.float64]) -> str:
     return f"{value.min():g}" if value.size and np.all(np.isfinite(value)) else "not a number"
 
 
@@ -70,8 +77,10 @@ class Precision:
     """Number formats chosen for a model; None keeps what its checkpoint has.
 
     Attributes:
-        weights: format of the linear layers (embedding, head, norms and routers keep the checkpoint's).
-        kv: format of cached keys and values (default: that of the activations).
+        weights: format of the linear layers of mixers and feed-forwards (embedding, head, norms and routers
+            keep the checkpoint's).
+        kv: format of cached keys and values (default: what the checkpoint asks for, else that of the
+            activations).
         activations: format of activations and logits (default: the checkpoint's 16 or 32-bit dtype).
     """
 
@@ -84,18 +93,9 @@ class Precision:
         return number_format(self.activations or model.dtype)
 
     def kv_format(self, model: ModelSpec) -> NumberFormat:
-        """Format of cached keys and values: what was chosen, else that of the activations."""
-        return number_format(self.kv) if self.kv else self.activation_format(model)
-
-    def weight_format(self, model: ModelSpec, layer: Layer, matrix: str) -> NumberFormat:
-        """Format of one matrix of a layer.
-
-        A format chosen by hand applies to every linear layer but routers; otherwise the checkpoint's own
-        per-matrix formats apply.
-        """
-        if self.weights and matrix not in _KEPT:
-            return number_format(self.weights)
-        return number_format(dict(layer.formats).get(matrix, model.dtype))
+        """Format of cached keys and values: what was chosen, else the checkpoint's, else the activations'."""
+        chosen = self.kv or model.kv_dtype
+        return number_format(chosen) if chosen else self.activation_format(model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +103,36 @@ class Parallelism:
     """How a pass is divided over devices.
 
     Attributes:
-        tensor: t; weights, heads, KV and vocabulary are divided, two all-reduces a layer are added.
+        tensor: t; heads, feed-forward widths, KV and vocabulary are divided; adds two all-reduces a layer.
+        expert: e; routed experts are not cut but spread over e devices, a multiple of t. The e / t groups
+            that this makes run the rest of the model side by side (data-parallel attention), each on
+            sequences of its own: the batch of a pass is that of one group, and experts see all tokens.
     """
 
     tensor: int = 1
+    expert: int = 1
 
     def __post_init__(self) -> None:
-        if self.tensor != int(self.tensor) or self.tensor < 1:
+        for name, degree in (("tensor", self.tensor), ("expert", self.expert)):
+            if degree != int(degree) or degree < 1:
+                raise ParallelismError(
+                    f"{name} parallelism is {degree!r}: it must be a whole number, 1 or more"
+                )
+        if self.expert > 1 and self.expert % self.tensor:
             raise ParallelismError(
-                f"tensor parallelism is {self.tensor!r}: it must be a whole number, 1 or more"
+                f"expert parallelism {self.expert} is no multiple of tensor parallelism {self.tensor}: use "
+                f"{self.tensor}, {2 * self.tensor}, {4 * self.tensor}, ..."
             )
 
     @property
     def devices(self) -> int:
         """Devices in the group."""
-        return self.tensor
+        return max(self.tensor, self.expert)
+
+    @property
+    def replicas(self) -> int:
+        """Groups of t devices that share the experts."""
+        return self.devices // self.tensor
 
     def share(self, whole: int, what: str) -> int:
         """One device's part of `whole` things that must divide evenly.
@@ -158,6 +173,7 @@ class Setting:
         precision: in which formats.
         parallelism: over how many devices.
         phase: which pass it is; prefill attention is another kernel class than decode and verify.
+        routing: how many distinct experts the tokens of a pass hit.
     """
 
     model: ModelSpec
@@ -165,6 +181,12 @@ class Setting:
     precision: Precision
     parallelism: Parallelism
     phase: Phase
+    routing: Routing = UNIFORM
+
+    @property
+    def arithmetic(self) -> str:
+        """Dtype that products of activations with each other run in."""
+        return self.precision.activation_format(self.model).arithmetic
 
     @property
     def activation_bytes(self) -> float:
