@@ -108,8 +108,8 @@ def cycle_times(
     """
     draft = drafter.draft(batch, context, draft_length)
     verify = target.verify(batch, context, draft.verify_width, draft.ancestors)
-    overhead_s = overhead_s * (np.asarray(draft_length) > 0)
-    return CycleTimes(target.decode(batch, context), verify, draft, overhead_s, draft_length)
+    rest_s = overhead_s * np.asarray(np.asarray(draft_length) > 0, dtype=float)
+    return CycleTimes(target.decode(batch, context), verify, draft, rest_s, draft_length)
 
 
 def cycle(times: CycleTimes, acceptance: Acceptance) -> Cycle:
