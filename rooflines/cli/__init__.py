@@ -69,6 +69,9 @@ class LazyGroup(click.Group):
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         except RooflinesError as error:
             _fail(str(error), error.exit_code)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()  # the whole help, which is no message to be put on one line
+            sys.exit(error.exit_code)
         except click.ClickException as error:
             _fail(error.format_message(), RooflinesError.exit_code)
         except click.Abort:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rooflines.cli.options import (
+    LARGEST_COUNT,
     calibration_option,
     deployment_options,
     document_text,
@@ -20,18 +21,22 @@ from rooflines.output.tables import render
 from rooflines.units import format_quantity
 
 
+def _count(least: int) -> click.IntRange:
+    return click.IntRange(least, LARGEST_COUNT)
+
+
 @click.command()
 @hardware_option
 @click.option("--model", required=True, metavar="NAME|PATH", help="Model: see `rooflines models list`.")
 @click.option(
     "--phase", required=True, type=click.Choice(["decode", "prefill", "verify"]), help="Which pass."
 )
-@click.option("--batch", default=1, show_default=True, type=int, help="Sequences.")
+@click.option("--batch", default=1, show_default=True, type=_count(1), help="Sequences.")
 @click.option(
-    "--context", required=True, type=int, help="Positions cached per sequence (prefill: prompt length)."
+    "--context", required=True, type=_count(0), help="Positions cached per sequence (prefill: prompt length)."
 )
-@click.option("--new-tokens", type=int, help="New positions per sequence.")
-@click.option("--draft-length", type=int, help="Of a verify: new positions less one.")
+@click.option("--new-tokens", type=_count(1), help="New positions per sequence.")
+@click.option("--draft-length", type=_count(0), help="Of a verify: new positions less one.")
 @deployment_options
 @calibration_option
 @format_option
@@ -57,8 +62,8 @@ def intensity(
     from rooflines.studies.serve import make_deployment, make_machine
 
     if draft_length is not None:
-        if phase != "verify" or new_tokens is not None or draft_length < 0:
-            raise InputError("--draft-length, 0 or more, goes with --phase verify, in place of --new-tokens")
+        if phase != "verify" or new_tokens is not None:
+            raise InputError("--draft-length goes with --phase verify, in place of --new-tokens")
         new_tokens = draft_length + 1
     machine = make_machine(hardware, calibration, overhead)
     deployment = make_deployment(model, machine, weight_dtype=weight_dtype, kv_dtype=kv_dtype, tensor=tp)

@@ -14,6 +14,8 @@ from rooflines.errors import FileFormatError, InputError
 from rooflines.output.tables import FORMATS
 
 _MOST_VALUES: Final = 10_000
+# Sequences or positions beyond it are a slip of the keyboard.
+LARGEST_COUNT: Final = 10**9
 _RANGE: Final = re.compile(r"(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
 
 

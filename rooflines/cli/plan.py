@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rooflines.cli.options import (
+    LARGEST_COUNT,
     calibration_option,
     deployment_options,
     document_text,
@@ -61,7 +62,9 @@ _SHOWN: Final = {
 )
 @click.option("--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths.")
 @click.option("--batch", default="1", show_default=True, metavar="A..B|A,B", help="Sequences in the batch.")
-@click.option("--context", required=True, type=click.IntRange(min=0), help="Cached positions per sequence.")
+@click.option(
+    "--context", required=True, type=click.IntRange(0, LARGEST_COUNT), help="Cached positions per sequence."
+)
 @click.option(
     "--cycle-overhead", default="0 s", show_default=True, help="Host time per cycle, such as '1 ms'."
 )

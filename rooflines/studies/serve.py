@@ -54,6 +54,6 @@ def make_deployment(
     Raises:
         RooflinesError: an unknown model or dtype, or a degree that does not divide the heads.
     """
-    weights = number_format(weight_dtype).name if weight_dtype else None
-    kv = number_format(kv_dtype).name if kv_dtype else None
+    weights = number_format(weight_dtype).name if weight_dtype is not None else None
+    kv = number_format(kv_dtype).name if kv_dtype is not None else None
     return Deployment(read_model(model), machine, Precision(weights, kv), Parallelism(tensor))
