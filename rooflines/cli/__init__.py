@@ -29,7 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "plot": ("rooflines.cli.plot:plot", "Draw rooflines and speedup curves."),
     "report": ("rooflines.cli.report:report", "Remake the reports."),
-    "hardware": ("rooflines.cli.hardware:hardware", "List, show and check hardware profiles."),
+    "hardware": ("rooflines.cli.hardware:hardware", "Devices: what is known about them, and who says so."),
     "models": ("rooflines.cli.models:models", "List and show models."),
 }
 

@@ -35,7 +35,7 @@ def answer_text(
         return " ".join(sentences)
     if crossover_batch is None:
         reach = max(end.searched_to for _, end in ends if end.batch is None)
-        sentences.append(f"It still pays at batch {reach}, the largest searched.")
+        sentences.append(f"It still pays at batch {reach}, the largest that fits or was searched.")
     elif crossover_batch == 1:
         sentences.append("It pays at no batch.")
     else:
@@ -69,6 +69,16 @@ def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
             f"the earlier answer has schema_version {old.get('schema_version')!r}; "
             f"{new['schema_version']} is needed"
         )
+    try:
+        return _changes(old, new)
+    except (AttributeError, KeyError, TypeError):
+        # Any field of a file that somebody edited may be of another kind; the schema is not read here.
+        raise FileFormatError(
+            "the earlier answer is no plan as `rooflines plan --format json` writes it"
+        ) from None
+
+
+def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     changes = [
         f"question: {key} was {old['question'].get(key)!r} and is {value!r}"
         for key, value in new["question"].items()
