@@ -1,0 +1,139 @@
+"""``rooflines plot``: rooflines and speedup curves."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rooflines.cli.options import calibration_option, deployment_options, hardware_option, parse_integers
+
+if TYPE_CHECKING:
+    from rooflines.studies.roofline import PlotPhase
+
+_figure_file = click.option(
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The figure: .svg, .png or .pdf.",
+)
+
+
+@click.group()
+def plot() -> None:
+    """Draw rooflines and speedup curves."""
+
+
+@plot.command("roofline")
+@click.option(
+    "--hardware", required=True, multiple=True, metavar="NAME|FILE", help="Device; repeat for several."
+)
+@click.option("--model", required=True, multiple=True, metavar="NAME|PATH", help="Model; repeat for several.")
+@click.option(
+    "--phase",
+    "phases",
+    default=("decode", "prefill"),
+    show_default=True,
+    multiple=True,
+    type=click.Choice(["decode", "prefill", "verify"]),
+    help="Pass; repeat for several.",
+)
+@click.option("--batch", default="1", show_default=True, metavar="A..B|A,B", help="Sequences in the batch.")
+@click.option(
+    "--context", required=True, type=click.IntRange(min=1), help="Cached positions (prefill: prompt)."
+)
+@click.option("--draft-length", default=4, show_default=True, type=click.IntRange(min=0), help="Of a verify.")
+@deployment_options
+@calibration_option
+@_figure_file
+def roofline_command(
+    hardware: tuple[str, ...],
+    model: tuple[str, ...],
+    phases: tuple[PlotPhase, ...],
+    batch: str,
+    context: int,
+    draft_length: int,
+    tp: int,
+    weight_dtype: str | None,
+    kv_dtype: str | None,
+    overhead: str,
+    calibration: str,
+    output: Path,
+) -> None:
+    """Draw the operators of passes under the roofs of devices."""
+    from rooflines.output.figures.roofline import roofline_figure
+    from rooflines.output.figures.style import figure_style, file_type, save_figure
+    from rooflines.studies.roofline import roofline_points, roofs
+    from rooflines.studies.serve import make_deployment, make_machine
+
+    file_type(output)
+    batches = parse_integers(batch, "batch", 1)
+    above, points = [], []
+    for device, name in product(hardware, model):
+        machine = make_machine(device, calibration, overhead)
+        served = make_deployment(name, machine, weight_dtype=weight_dtype, kv_dtype=kv_dtype, tensor=tp)
+        above += [roof for roof in roofs(served, phases) if roof not in above]
+        for phase in dict.fromkeys(phases):
+            cached, new = (0, context) if phase == "prefill" else (context, draft_length + 1)
+            points += roofline_points(served, phase, batches, cached, new)
+    with figure_style():
+        save_figure(roofline_figure(above, points, title=f"{', '.join(model)}, context {context}"), output)
+    click.echo(f"wrote {output}")
+
+
+@plot.command("speedup")
+@hardware_option
+@click.option("--target", required=True, metavar="NAME|PATH", help="The model that is sped up.")
+@click.option(
+    "--drafter", "drafters", required=True, multiple=True, metavar="KIND[:MODEL]", help="Who drafts."
+)
+@click.option("--acceptance", required=True, metavar="ALPHA|DEFINITION:VALUES", help="How often drafts hold.")
+@click.option("--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths.")
+@click.option(
+    "--batch", default="1,8,64", show_default=True, metavar="A..B|A,B", help="Lines of the left plot."
+)
+@click.option("--context", required=True, type=click.IntRange(min=0), help="Cached positions per sequence.")
+@deployment_options
+@calibration_option
+@_figure_file
+def speedup_command(
+    hardware: str,
+    target: str,
+    drafters: tuple[str, ...],
+    acceptance: str,
+    draft_length: str,
+    batch: str,
+    context: int,
+    tp: int,
+    weight_dtype: str | None,
+    kv_dtype: str | None,
+    overhead: str,
+    calibration: str,
+    output: Path,
+) -> None:
+    """Draw speedup against draft length and against batch."""
+    from rooflines.output.figures.style import file_type
+    from rooflines.output.plan_report import draw_plan
+    from rooflines.studies.plan import PlanQuestion
+
+    file_type(output)
+    draw_plan(
+        PlanQuestion(
+            hardware=hardware,
+            target=target,
+            drafters=drafters,
+            acceptance=acceptance,
+            draft_lengths=parse_integers(draft_length, "draft length", 0),
+            batches=parse_integers(batch, "batch", 1),
+            context=context,
+            tensor_parallel=tp,
+            weight_dtype=weight_dtype,
+            kv_dtype=kv_dtype,
+            overhead=overhead,
+            calibration=calibration,
+        ),
+        output,
+    )
+    click.echo(f"wrote {output}")

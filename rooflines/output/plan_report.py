@@ -1,0 +1,66 @@
+"""A plan as files: text, CSV, JSON and a picture."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from rooflines.output.figures.speedup import speedup_figure
+from rooflines.output.figures.style import figure_style, save_figure
+from rooflines.output.tables import render
+from rooflines.studies.plan import Plan, PlanQuestion, make_plan
+
+# The plan that `make plan` answers, and the README shows.
+DEFAULT_QUESTION: Final = PlanQuestion(
+    hardware="h100-sxm5-80gb",
+    target="llama-3.1-70b",
+    drafters=("independent:llama-3.2-1b",),
+    acceptance="0.8",
+    draft_lengths=tuple(range(1, 9)),
+    batches=(1, 8, 64),
+    context=2048,
+    tensor_parallel=4,
+)
+
+
+def draw_plan(question: PlanQuestion, path: Path) -> None:
+    """Draw speedup against draft length at the batches asked for, and against every power of two that fits.
+
+    Raises:
+        RooflinesError: whatever the plan refuses, nothing fits, or the file cannot be written.
+    """
+    plan = make_plan(question)
+    room = max((row["largest_batch"] for row in plan.memory), default=1)
+    powers = tuple(2**power for power in range(max(room, 1).bit_length()))
+    wide = make_plan(replace(question, batches=powers))
+    first = [row for row in plan.rows if row["drafter"] == plan.rows[0]["drafter"]]
+    title = (
+        f"{question.target} on {question.tensor_parallel} x {question.hardware}, drafting: "
+        f"{', '.join(question.drafters)}, acceptance {question.acceptance}, context {question.context}"
+    )
+    with figure_style():
+        save_figure(speedup_figure(first, wide.rows, wide.crossover_batch, title), path)
+
+
+def write_plan(question: PlanQuestion, folder: Path, as_text: Callable[[Plan], str]) -> list[Path]:
+    """Write `plan.txt`, `plan.csv`, `plan.json` and `plan.svg` into a folder, which is made.
+
+    Args:
+        question: what is asked.
+        folder: where.
+        as_text: how a plan reads.
+    """
+    plan = make_plan(question)
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "plan.txt": as_text(plan),
+        "plan.csv": render(plan.columns(), "csv"),
+        "plan.json": json.dumps(plan.document(), indent=2, ensure_ascii=False, allow_nan=False),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+    draw_plan(question, folder / "plan.svg")
+    return [folder / name for name in (*texts, "plan.svg")]
