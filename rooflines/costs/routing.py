@@ -93,7 +93,8 @@ def distinct_experts(
     if not (np.all(np.asarray(found) >= per_token - slack) and np.all(found <= most + slack)):
         raise InputError(
             f"a routing gave {np.min(found):g} to {np.max(found):g} distinct experts: with {experts} "
-            f"experts and {per_token} a token, it must give at least {per_token} and at most that many for every token"
+            f"experts and {per_token} a token, it must lie between {per_token} "
+            "and that many for every token"
         )
     return found
 
