@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from rooflines.errors import InputError
 
@@ -78,8 +78,11 @@ def figure_style() -> Iterator[None]:
     from matplotlib import rc_context, rcParamsDefault
 
     # From the defaults, so that a matplotlibrc of the reader's machine changes nothing.
-    clean = {key: value for key, value in rcParamsDefault.items() if not key.startswith("backend")}
-    with rc_context({**clean, **_STYLE}):
+    settings: dict[str, Any] = {
+        key: value for key, value in rcParamsDefault.items() if not key.startswith("backend")
+    }
+    settings.update(_STYLE)
+    with rc_context(cast("Any", settings)):
         yield
 
 
