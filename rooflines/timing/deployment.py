@@ -31,9 +31,7 @@ class Deployment:
     def decode(self, batch: Number, context: Number) -> PassTime:
         """Time of one plain decode step."""
         return pass_time(
-            decode_pass(
-                self.model, batch, context, precision=self.precision, parallelism=self.parallelism
-            ),
+            decode_pass(self.model, batch, context, precision=self.precision, parallelism=self.parallelism),
             self.machine,
         )
 

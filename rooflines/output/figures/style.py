@@ -64,6 +64,7 @@ _METADATA: Final[dict[str, dict[str, None]]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
+_MARKER_RADIUS: Final = 4.0  # pixels around the centre of a marker that a label leaves free
 # Where a label may stand around its point, in points: nearest first.
 _PLACES: Final = tuple(
     (dx * reach, dy * reach)
@@ -156,8 +157,9 @@ def place_labels(
             text.set_position((dx, dy))
             box = Bbox.padded(text.get_window_extent(), 1.0)
             inside = frame.x0 <= box.x0 and box.x1 <= frame.x1 and frame.y0 <= box.y0 and box.y1 <= frame.y1
+            near = Bbox.padded(box, _MARKER_RADIUS)
             covers = any(box.overlaps(other) for other in taken) or any(
-                box.contains(*spot) for spot in kept_free
+                near.contains(*spot) for spot in kept_free
             )
             if inside and not covers:
                 taken.append(box)

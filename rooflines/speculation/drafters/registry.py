@@ -71,9 +71,7 @@ def _split(rest: str, text: str) -> tuple[str | None, dict[str, str]]:
 
 def _independent(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:
     if model is None:
-        raise InputError(
-            "an independent drafter needs its model: write it as independent:llama-3.2-1b"
-        )
+        raise InputError("an independent drafter needs its model: write it as independent:llama-3.2-1b")
     weights = parameters.get("weight-dtype")
     precision = Precision(number_format(weights).name if weights else None, target.precision.kv)
     degree = parameters.get("tp")
