@@ -231,10 +231,12 @@ def _label(axis: Axes, roofs: Sequence[Roof], points: Sequence[RooflinePoint]) -
     batches = dict.fromkeys(point.batch for point in points)
     labels = [*ridges]
     if len(batches) > 1:
+        # Batches rise in the same order on every device and for every model: those of one are labelled.
+        first = (EVERYTHING, points[0].hardware, points[0].model)
         labels += [
             (point.intensity_flop_per_byte, point.attained_flop_per_s, f"B={point.batch}")
             for point in points
-            if point.group == EVERYTHING
+            if (point.group, point.hardware, point.model) == first
         ]
     markers = [(point.intensity_flop_per_byte, point.attained_flop_per_s) for point in points]
     place_labels(axis, [label for label in labels if math.isfinite(label[0])], markers)

@@ -64,7 +64,7 @@ _METADATA: Final[dict[str, dict[str, None]]] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-_MARKER_RADIUS: Final = 4.0  # pixels around the centre of a marker that a label leaves free
+_MARKER_RADIUS: Final = 6.0  # pixels around the centre of a marker that a label leaves free
 # Where a label may stand around its point, in points: nearest first.
 _PLACES: Final = tuple(
     (dx * reach, dy * reach)
