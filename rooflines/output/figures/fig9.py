@@ -51,7 +51,8 @@ def fig9_figure(
                 [y[i] for i in chosen],
                 marker=_MARKERS[phase],
                 color=COLOURS[index],
-                markersize=6 - index,
+                markersize=8
+                - 2 * index,  # decode points of all series meet, so they are drawn one inside another
                 markeredgecolor="white",
                 markeredgewidth=0.4,
                 linestyle="none",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import InputError
@@ -29,7 +30,8 @@ def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
         InputError: no row has a speed.
     """
     batches = list(dict.fromkeys(row["batch"] for row in _with_speed(rows)))
-    labels, points = [], []
+    labels: list[tuple[float, float, str]] = []
+    points: list[tuple[float, float]] = []
     for index, batch in enumerate(batches):
         line = [row for row in _with_speed(rows) if row["batch"] == batch]
         lengths = [row["draft_length"] for row in line]
@@ -50,13 +52,19 @@ def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
         )
         labels.append((best["draft_length"], best["speedup"], f"{best['speedup']:.2f}x"))
         points += list(zip(lengths, speeds, strict=True))
+        points += [(x, y) for x, y in zip(lengths, free, strict=True) if y is not None]
     axis.plot([], [], color=_EVEN, linestyle=DASHES[1], linewidth=0.8, label="Leviathan: verify free")
     axis.axhline(1.0, color=_EVEN, linewidth=0.8)
     axis.set_xlabel("draft length (tokens)")
     axis.set_ylabel("speedup over plain decoding")
     axis.set_ylim(bottom=0.0)
     axis.legend(loc="lower right")
-    place_labels(axis, labels, points)
+    place_labels(axis, labels, [*points, *_halfway(points)])
+
+
+def _halfway(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points between neighbours, where lines pass that a label should leave free."""
+    return [((a + b) / 2, (c + d) / 2) for (a, c), (b, d) in pairwise(points) if b > a]
 
 
 def draw_speedup_by_batch(axis: Axes, rows: Sequence[Row], crossover_batch: int | None) -> None:

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from rooflines.cli import main
+
+ROOFLINE = [
+    "plot", "roofline", "--hardware", "h100-sxm5-80gb", "--model", "llama-2-7b",
+    "--phase", "decode", "--phase", "verify", "--batch", "1,8", "--context", "1024",
+]  # fmt: skip
+SPEEDUP = [
+    "plot", "speedup", "--hardware", "a100-sxm4-80gb", "--target", "llama-2-7b",
+    "--drafter", "independent:tinyllama-1.1b-v1.0", "--acceptance", "0.8", "--draft-length", "1..4",
+    "--batch", "1,8", "--context", "1024",
+]  # fmt: skip
+HEADS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
+
+
+def _run(arguments, *more):
+    return CliRunner().invoke(main, [*arguments, *more])
+
+
+@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP], ids=["roofline", "speedup"])
+@pytest.mark.parametrize("kind", list(HEADS))
+def test_a_figure_is_written_in_the_format_of_its_ending(tmp_path, command, kind):
+    path = tmp_path / f"figure.{kind}"
+    result = _run(command, "--output", str(path))
+    assert result.exit_code == 0, result.output
+    assert path.read_bytes().startswith(HEADS[kind])
+
+
+@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP], ids=["roofline", "speedup"])
+def test_two_runs_write_the_same_bytes(tmp_path, command):
+    for name in ("one.svg", "other.svg"):
+        assert _run(command, "--output", str(tmp_path / name)).exit_code == 0
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+
+
+def test_devices_models_and_phases_share_a_roofline(tmp_path):
+    more = ["--hardware", "a100-sxm4-80gb", "--model", "tinyllama-1.1b-v1.0", "--phase", "prefill"]
+    alone, together = tmp_path / "alone.svg", tmp_path / "together.svg"
+    assert _run(ROOFLINE, "--output", str(alone)).exit_code == 0
+    assert _run(ROOFLINE, *more, "--output", str(together)).exit_code == 0
+    assert together.read_bytes().count(b"<use") > 2 * alone.read_bytes().count(b"<use")
+
+
+@pytest.mark.parametrize(
+    ("command", "more"),
+    [
+        (ROOFLINE, ["--hardware", "h100-sxm5-80gbb"]),
+        (ROOFLINE, ["--model", "llama-2-7bb"]),
+        (ROOFLINE, ["--batch", "0"]),
+        (ROOFLINE, ["--tp", "7"]),
+        (ROOFLINE, ["--weight-dtype", "bf17"]),
+        (ROOFLINE, ["--output", "figure.jpg"]),
+        (ROOFLINE, ["--output", "missing/figure.svg"]),
+        (SPEEDUP, ["--acceptance", "1.2"]),
+        (SPEEDUP, ["--draft-length", "-1"]),
+        (SPEEDUP, ["--drafter", "independent:qwen3-0.6b"]),
+        (SPEEDUP, ["--output", "figure.jpg"]),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, command, more):
+    monkeypatch.chdir(tmp_path)
+    result = _run(command, "--output", "figure.svg", *more)
+    assert result.exit_code == 2, result.output
+    assert len(result.output.strip().splitlines()) == 1
+    assert "Traceback" not in result.output
+    assert not list(tmp_path.iterdir())
