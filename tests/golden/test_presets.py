@@ -91,3 +91,27 @@ def test_the_llama_family_has_the_sizes_of_its_paper():
     for name, (hidden, heads, layers) in table.items():
         spec = read_model(name)
         assert (spec.hidden, spec.layers[0].mixer.query_heads, len(spec.layers)) == (hidden, heads, layers)
+
+
+@pytest.mark.parametrize(
+    ("name", "elements"),
+    [
+        # Cache tensors of transformers 5.23.0 on the meta device, elements a position over all layers.
+        ("llama-2-7b", 262_144),
+        ("llama-3.1-70b", 163_840),
+        ("llama-3.2-3b", 57_344),
+        ("vicuna-33b-v1.3", 798_720),
+        ("qwen2.5-7b", 28_672),
+        ("qwen3-8b", 73_728),
+        ("gemma-2-9b", 172_032),
+        ("gpt-oss-120b", 36_864),
+        ("deepseek-v2-lite", 15_552),
+        ("deepseek-v3", 35_136),
+        ("deepseek-v3.2", 42_944),
+        ("glm-4.5", 188_416),
+        ("falcon-7b", 4_096),
+        ("gpt2", 18_432),
+    ],
+)
+def test_cache_elements_per_position(name, elements):
+    assert read_model(name).kv_elements_per_token == elements

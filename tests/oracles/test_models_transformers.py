@@ -182,6 +182,8 @@ FLAGS = {
     "defaults": {},
     "biases": {"attention_bias": True, "mlp_bias": True, "use_bias": True, "use_qkv_bias": True},
     "no biases": {"attention_bias": False, "mlp_bias": False, "use_bias": False, "use_qkv_bias": False},
+    "query and key norms": {"qk_layernorm": True, "use_qk_norm": True},
+    "parallel": {"use_parallel_residual": True},
     "tied": {"tie_word_embeddings": True},
     "untied": {"tie_word_embeddings": False},
 }
@@ -205,6 +207,10 @@ SPLIT = {
 @pytest.mark.parametrize("family", DENSE)
 def test_dense_families_of_any_geometry(family, flags):
     config = {"model_type": family, **SMALL, **DENSE[family], **FLAGS[flags]}
+    if family not in ("phi", "stablelm"):
+        config.pop("qk_layernorm", None)
+    if family != "cohere":
+        config.pop("use_qk_norm", None)
     if family in SPLIT:
         config.pop("head_dim")
     assert read_model(config).parameters_total == parameters(build(config))

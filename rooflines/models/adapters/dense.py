@@ -102,6 +102,7 @@ class Facts:
         head_bias: bias on the head.
         qk_norm: norms of queries and keys (see `Attention`).
         qk_norm_flag: what switches them on, where something does.
+        qk_norm_bias: they have biases.
         reaches: where windows are.
         final_norm: a norm with parameters before the head.
         parallel_norms: norms of a layer where `parallel_flag` is on.
@@ -121,6 +122,7 @@ class Facts:
     head_bias: Fact = False
     qk_norm: Norms = "none"
     qk_norm_flag: Flag | None = None
+    qk_norm_bias: bool = False
     reaches: Reaches = everywhere
     final_norm: bool = True
     parallel_norms: int = 1
@@ -200,6 +202,8 @@ DENSE: Final[dict[str, Facts]] = {
         tied=False,
         norm_bias=True,
         qkv_bias=_USE_QKV_BIAS,
+        qk_norm="full",
+        qk_norm_flag=Flag("qk_layernorm"),
         parallel_flag="use_parallel_residual",
         kv_heads_stated=True,
     ),
@@ -280,6 +284,9 @@ DENSE: Final[dict[str, Facts]] = {
         gated=False,
         norms=1,
         norm_bias=True,
+        qk_norm="head",
+        qk_norm_flag=Flag("qk_layernorm"),
+        qk_norm_bias=True,
         qkv_bias=True,
         output_bias=True,
         mlp_bias=True,
@@ -322,6 +329,7 @@ def read_dense(view: ConfigView, facts: Facts) -> ModelSpec:
         qkv_bias=_decide(view, facts.qkv_bias),
         output_bias=_decide(view, facts.output_bias),
         qk_norm=qk_norm,
+        qk_norm_bias=facts.qk_norm_bias,
         kv_heads_stated=facts.kv_heads_stated,
         head_size_stated=facts.head_size_stated,
     )
