@@ -17,6 +17,7 @@ Row = Mapping[str, Any]
 _EVEN: Final = "#777777"
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "h")
 _LOG_BASE: Final = 2
+_HEADROOM: Final = 1.12  # room above the highest line for its label
 
 
 def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
@@ -32,6 +33,7 @@ def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
     batches = list(dict.fromkeys(row["batch"] for row in _with_speed(rows)))
     labels: list[tuple[float, float, str]] = []
     points: list[tuple[float, float]] = []
+    colours: dict[tuple[float, float], str] = {}
     for index, batch in enumerate(batches):
         line = [row for row in _with_speed(rows) if row["batch"] == batch]
         lengths = [row["draft_length"] for row in line]
@@ -50,6 +52,7 @@ def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
             color="none",
             markeredgecolor=colour,
         )
+        colours[best["draft_length"], best["speedup"]] = colour
         labels.append((best["draft_length"], best["speedup"], f"{best['speedup']:.2f}x"))
         points += list(zip(lengths, speeds, strict=True))
         points += [(x, y) for x, y in zip(lengths, free, strict=True) if y is not None]
@@ -57,9 +60,10 @@ def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
     axis.axhline(1.0, color=_EVEN, linewidth=0.8)
     axis.set_xlabel("draft length (tokens)")
     axis.set_ylabel("speedup over plain decoding")
-    axis.set_ylim(bottom=0.0)
+    axis.set_ylim(0.0, _HEADROOM * max(y for _, y in points))
     axis.legend(loc="lower right")
-    place_labels(axis, labels, [*points, *_halfway(points)])
+    for text in place_labels(axis, labels, [*points, *_halfway(points)]):
+        text.set_color(colours[text.xy])
 
 
 def _halfway(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
