@@ -65,11 +65,14 @@ def layer_linear(
 
 
 def stored_bytes(matrices: Sequence[Matrix], formats: Sequence[NumberFormat], vectors: NumberFormat) -> float:
-    """Bytes of one copy of each matrix with its scales and its bias."""
+    """Bytes of all copies of each matrix with their scales and biases."""
     return float(
         sum(
-            fmt.matrix_bytes(matrix.outputs, matrix.inputs)
-            + (matrix.outputs * vectors.element_bits / 8 if matrix.bias else 0)
+            matrix.copies
+            * (
+                fmt.matrix_bytes(matrix.outputs, matrix.inputs)
+                + (matrix.outputs * vectors.element_bits / 8 if matrix.bias else 0)
+            )
             for matrix, fmt in zip(matrices, formats, strict=True)
         )
     )

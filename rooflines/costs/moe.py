@@ -48,7 +48,7 @@ def _routed(layer: Layer, block: MixtureOfExperts, matrices: list[Matrix], setti
         setting.routing, block.experts, block.experts_per_token, batch, shape.new_tokens
     )
     assigned = batch * shape.new_tokens * block.experts_per_token / parallel.expert
-    one_bytes = stored_bytes(matrices, formats, number_format(own.get(VECTORS, dtype)))
+    one_bytes = stored_bytes(matrices, formats, number_format(own.get(VECTORS, dtype))) / block.experts
     touched = sum(matrix.inputs + matrix.outputs for matrix in matrices)
     return Operator(
         name="routed experts",

@@ -44,7 +44,7 @@ def _layer_bytes(layer: Layer, model: ModelSpec, parallelism: Parallelism) -> fl
             experts = [matrix for matrix in block.matrices(model.hidden) if matrix.copies > 1]
             formats = [number_format(own.get(matrix.name, model.dtype)) for matrix in experts]
             each = stored_bytes(experts, formats, vectors)
-            total -= each * block.experts * (1.0 - 1.0 / parallelism.expert)
+            total -= each * (1.0 - 1.0 / parallelism.expert)
     return total
 
 
