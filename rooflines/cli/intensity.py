@@ -8,6 +8,7 @@ import click
 
 from rooflines.cli.options import (
     LARGEST_COUNT,
+    architecture_options,
     calibration_option,
     deployment_options,
     document_text,
@@ -38,6 +39,7 @@ def _count(least: int) -> click.IntRange:
 @click.option("--new-tokens", type=_count(1), help="New positions per sequence.")
 @click.option("--draft-length", type=_count(0), help="Of a verify: new positions less one.")
 @deployment_options
+@architecture_options
 @calibration_option
 @format_option
 @output_option
@@ -53,6 +55,9 @@ def intensity(
     weight_dtype: str | None,
     kv_dtype: str | None,
     overhead: str,
+    ep: int,
+    routing: str,
+    encoder_positions: int | None,
     calibration: str,
     fmt: str,
     output: Path | None,
@@ -66,7 +71,16 @@ def intensity(
             raise InputError("--draft-length goes with --phase verify, in place of --new-tokens")
         new_tokens = draft_length + 1
     machine = make_machine(hardware, calibration, overhead)
-    deployment = make_deployment(model, machine, weight_dtype=weight_dtype, kv_dtype=kv_dtype, tensor=tp)
+    deployment = make_deployment(
+        model,
+        machine,
+        weight_dtype=weight_dtype,
+        kv_dtype=kv_dtype,
+        tensor=tp,
+        expert=ep,
+        routing=routing,
+        encoder_positions=encoder_positions,
+    )
     study = study_intensity(deployment, phase, batch, context, new_tokens)
     if fmt == "json":
         question = {
@@ -77,6 +91,9 @@ def intensity(
             "context": context,
             "new_tokens": new_tokens,
             "tensor_parallel": tp,
+            "expert_parallel": ep,
+            "routing": routing,
+            "encoder_positions": encoder_positions,
             "weight_dtype": weight_dtype,
             "kv_dtype": kv_dtype,
             "calibration": calibration,

@@ -99,6 +99,25 @@ def deployment_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def architecture_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that matter to mixtures of experts and encoder-decoders."""
+    for option in (
+        click.option(
+            "--encoder-positions", type=click.IntRange(min=1), help="Encoder positions of each sequence (T5)."
+        ),
+        click.option(
+            "--routing",
+            default="uniform",
+            show_default=True,
+            metavar="uniform|powerlaw:A|correlated:RHO",
+            help="Which experts the tokens of a pass hit.",
+        ),
+        click.option("--ep", default=1, show_default=True, type=int, help="Expert-parallel degree."),
+    ):
+        command = option(command)
+    return command
+
+
 def emit(text: str, output: Path | None) -> None:
     """Print, or write to a file whose folder must exist.
 

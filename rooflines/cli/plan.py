@@ -9,6 +9,7 @@ import click
 
 from rooflines.cli.options import (
     LARGEST_COUNT,
+    architecture_options,
     calibration_option,
     deployment_options,
     document_text,
@@ -71,6 +72,7 @@ _SHOWN: Final = {
 @click.option("--memory-reserve", default=0.1, show_default=True, help="Share of the memory kept free.")
 @click.option("--compare", type=click.Path(dir_okay=False, path_type=Path), help="An earlier answer (JSON).")
 @deployment_options
+@architecture_options
 @calibration_option
 @format_option
 @output_option
@@ -89,6 +91,9 @@ def plan(
     weight_dtype: str | None,
     kv_dtype: str | None,
     overhead: str,
+    ep: int,
+    routing: str,
+    encoder_positions: int | None,
     calibration: str,
     fmt: str,
     output: Path | None,
@@ -109,6 +114,9 @@ def plan(
             weight_dtype=weight_dtype,
             kv_dtype=kv_dtype,
             overhead=overhead,
+            expert_parallel=ep,
+            routing=routing,
+            encoder_positions=encoder_positions,
             cycle_overhead=cycle_overhead,
             calibration=calibration,
             memory_reserve=memory_reserve,

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from rooflines.costs.cost import Number
-from rooflines.costs.storage import kv_cache_bytes, weight_bytes
+from rooflines.costs.storage import kv_cache_bytes, state_bytes, weight_bytes
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.timing.deployment import Deployment
 
@@ -28,7 +28,8 @@ class MemoryFit:
         weights_bytes: the target's share (bytes).
         drafter_weights_bytes: the drafter's (bytes).
         kv_bytes: the target's KV cache (bytes).
-        drafter_kv_bytes: the drafter's (bytes).
+        state_bytes: the target's recurrent states, with a snapshot per verified position (bytes).
+        drafter_kv_bytes: the drafter's cache (bytes).
         logits_bytes: fp32 logits of the verified positions (bytes).
     """
 
@@ -37,6 +38,7 @@ class MemoryFit:
     weights_bytes: float
     drafter_weights_bytes: float
     kv_bytes: Number
+    state_bytes: Number
     drafter_kv_bytes: Number
     logits_bytes: Number
 
@@ -44,7 +46,7 @@ class MemoryFit:
     def used_bytes(self) -> Number:
         """All of it but the reserve (bytes)."""
         fixed = self.weights_bytes + self.drafter_weights_bytes
-        return fixed + self.kv_bytes + self.drafter_kv_bytes + self.logits_bytes
+        return fixed + self.kv_bytes + self.state_bytes + self.drafter_kv_bytes + self.logits_bytes
 
     @property
     def fits(self) -> bool | np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
@@ -74,12 +76,22 @@ def memory_fit(
     positions = context + draft_length + 1.0
     vocabulary = target.model.vocabulary / target.parallelism.tensor
     capacity = target.machine.profile.capacity_bytes
+    # A recurrent state cannot be cut back to where a draft was rejected: one snapshot a verified position.
+    states = state_bytes(target.model, batch, target.precision, target.parallelism)
     return MemoryFit(
         capacity_bytes=capacity,
         reserve_bytes=reserve * capacity,
         weights_bytes=weight_bytes(target.model, target.precision, target.parallelism),
         drafter_weights_bytes=drafter.weight_bytes() if drafter else 0.0,
-        kv_bytes=kv_cache_bytes(target.model, batch, positions, target.precision, target.parallelism),
+        kv_bytes=kv_cache_bytes(
+            target.model,
+            batch,
+            positions,
+            target.precision,
+            target.parallelism,
+            encoder_positions=target.encoder_positions,
+        ),
+        state_bytes=states * (draft_length + 1.0),
         drafter_kv_bytes=drafter.kv_cache_bytes(batch, positions) if drafter else 0.0,
         logits_bytes=batch * (draft_length + 1.0) * vocabulary * _LOGIT_BYTES,
     )

@@ -62,6 +62,9 @@ class PlanQuestion:
         cycle_overhead: host time per cycle outside draft and verify, with its unit.
         calibration: ``auto``, ``none`` or ``textbook``.
         memory_reserve: share of the memory kept free.
+        expert_parallel: e, a multiple of t.
+        routing: which experts the tokens of a pass hit.
+        encoder_positions: of an encoder-decoder, per sequence.
     """
 
     hardware: str
@@ -78,6 +81,9 @@ class PlanQuestion:
     cycle_overhead: str = "0 s"
     calibration: str = "auto"
     memory_reserve: float = DEFAULT_RESERVE
+    expert_parallel: int = 1
+    routing: str = "uniform"
+    encoder_positions: int | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.memory_reserve < 1:
@@ -172,6 +178,9 @@ def make_plan(question: PlanQuestion) -> Plan:
         weight_dtype=question.weight_dtype,
         kv_dtype=question.kv_dtype,
         tensor=question.tensor_parallel,
+        expert=question.expert_parallel,
+        routing=question.routing,
+        encoder_positions=question.encoder_positions,
     )
     acceptance = parse_acceptance(question.acceptance)
     drafters = [make_drafter(text, target) for text in question.drafters]
@@ -302,6 +311,7 @@ def _memory_row(
         "weights_bytes": fit.weights_bytes,
         "drafter_weights_bytes": fit.drafter_weights_bytes,
         "kv_bytes": float(fit.kv_bytes),
+        "state_bytes": float(fit.state_bytes),
         "drafter_kv_bytes": float(fit.drafter_kv_bytes),
         "logits_bytes": float(fit.logits_bytes),
         "fits": bool(fit.fits),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from rooflines.costs.routing import parse_routing
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
 from rooflines.errors import InputError
@@ -41,6 +42,9 @@ def make_deployment(
     weight_dtype: str | None = None,
     kv_dtype: str | None = None,
     tensor: int = 1,
+    expert: int = 1,
+    routing: str = "uniform",
+    encoder_positions: int | None = None,
 ) -> Deployment:
     """A model as it is served.
 
@@ -50,10 +54,20 @@ def make_deployment(
         weight_dtype: format of the linear layers; None keeps the checkpoint's.
         kv_dtype: format of cached keys and values; None keeps the checkpoint's.
         tensor: tensor-parallel degree.
+        expert: expert-parallel degree, a multiple of `tensor`.
+        routing: ``uniform``, ``powerlaw:A`` or ``correlated:RHO``: how many distinct experts a pass hits.
+        encoder_positions: of an encoder-decoder, per sequence.
 
     Raises:
         RooflinesError: an unknown model or dtype, or a degree that does not divide the heads.
     """
     weights = number_format(weight_dtype).name if weight_dtype is not None else None
     kv = number_format(kv_dtype).name if kv_dtype is not None else None
-    return Deployment(read_model(model), machine, Precision(weights, kv), Parallelism(tensor))
+    return Deployment(
+        read_model(model),
+        machine,
+        Precision(weights, kv),
+        Parallelism(tensor, expert),
+        parse_routing(routing),
+        encoder_positions,
+    )

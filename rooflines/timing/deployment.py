@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from rooflines.costs.cost import Number
 from rooflines.costs.passes import decode_pass, prefill_pass, verify_pass
+from rooflines.costs.routing import UNIFORM, Routing
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.models.spec import ModelSpec
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime, pass_time
+
+
+class _Served(TypedDict):
+    """What every pass of a deployment is given."""
+
+    precision: Precision
+    parallelism: Parallelism
+    routing: Routing
+    encoder_positions: Number | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +32,21 @@ class Deployment:
         machine: on what, with which constants.
         precision: in which number formats.
         parallelism: over how many devices.
+        routing: how many distinct experts the tokens of a pass hit.
+        encoder_positions: positions of the encoder per sequence, for a model that has one.
     """
 
     model: ModelSpec
     machine: Machine
     precision: Precision = field(default_factory=Precision)
     parallelism: Parallelism = field(default_factory=Parallelism)
+    routing: Routing = UNIFORM
+    encoder_positions: Number | None = None
 
     def decode(self, batch: Number, context: Number) -> PassTime:
         """Time of one plain decode step."""
         return pass_time(
-            decode_pass(self.model, batch, context, precision=self.precision, parallelism=self.parallelism),
+            decode_pass(self.model, batch, context, **self._served),
             self.machine,
         )
 
@@ -45,8 +60,7 @@ class Deployment:
                 batch,
                 context,
                 verify_width,
-                precision=self.precision,
-                parallelism=self.parallelism,
+                **self._served,
                 ancestors=ancestors,
             ),
             self.machine,
@@ -60,8 +74,16 @@ class Deployment:
                 batch,
                 new_tokens,
                 context,
-                precision=self.precision,
-                parallelism=self.parallelism,
+                **self._served,
             ),
             self.machine,
         )
+
+    @property
+    def _served(self) -> _Served:
+        return {
+            "precision": self.precision,
+            "parallelism": self.parallelism,
+            "routing": self.routing,
+            "encoder_positions": self.encoder_positions,
+        }
