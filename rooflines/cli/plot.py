@@ -116,10 +116,10 @@ def speedup_command(
     """Draw speedup against draft length and against batch."""
     from rooflines.output.figures.style import file_type
     from rooflines.output.plan_report import draw_plan
-    from rooflines.studies.plan import PlanQuestion
+    from rooflines.studies.plan import PlanQuestion, make_plan
 
     file_type(output)
-    draw_plan(
+    plan = make_plan(
         PlanQuestion(
             hardware=hardware,
             target=target,
@@ -133,7 +133,7 @@ def speedup_command(
             kv_dtype=kv_dtype,
             overhead=overhead,
             calibration=calibration,
-        ),
-        output,
+        )
     )
+    draw_plan(plan, output)
     click.echo(f"wrote {output}")

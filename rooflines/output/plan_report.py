@@ -26,13 +26,13 @@ DEFAULT_QUESTION: Final = PlanQuestion(
 )
 
 
-def draw_plan(question: PlanQuestion, path: Path) -> None:
+def draw_plan(plan: Plan, path: Path) -> None:
     """Draw speedup against draft length at the batches asked for, and against every power of two that fits.
 
     Raises:
         RooflinesError: whatever the plan refuses, nothing fits, or the file cannot be written.
     """
-    plan = make_plan(question)
+    question = plan.question
     room = max((row["largest_batch"] for row in plan.memory), default=1)
     powers = tuple(2**power for power in range(max(room, 1).bit_length()))
     wide = make_plan(replace(question, batches=powers))
@@ -62,5 +62,5 @@ def write_plan(question: PlanQuestion, folder: Path, as_text: Callable[[Plan], s
     }
     for name, text in texts.items():
         (folder / name).write_text(text + "\n", encoding="utf-8")
-    draw_plan(question, folder / "plan.svg")
+    draw_plan(plan, folder / "plan.svg")
     return [folder / name for name in (*texts, "plan.svg")]

@@ -101,9 +101,7 @@ def _row(time: OperatorTime, deployment: Deployment, whole_s: float) -> dict[str
 
 
 def _total(timed: PassTime, deployment: Deployment) -> dict[str, object]:
-    cost = Cost()
-    for time in timed.operators:
-        cost = cost + time.operator.cost * time.operator.count
+    cost = timed.cost
     main = max(timed.operators, key=lambda time: float(time.operator.cost.matmul_flops) * time.operator.count)
     return {
         "operator": "total",
@@ -139,11 +137,8 @@ def _attainable(cost: Cost, arithmetic: str, deployment: Deployment) -> float | 
 
 
 def _words(timed: PassTime, deployment: Deployment, phase: str) -> str:
-    total = Cost()
-    for time in timed.operators:
-        total = total + time.operator.cost * time.operator.count
     profile = deployment.machine.profile
-    intensity = float(total.intensity_flop_per_byte)
+    intensity = float(timed.cost.intensity_flop_per_byte)
     try:
         arithmetic = deployment.precision.activation_format(deployment.model).arithmetic
         ridge = f", against a ridge point of {profile.ridge_point(arithmetic):.3g} for {arithmetic}"

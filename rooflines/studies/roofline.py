@@ -8,10 +8,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from rooflines.costs.cost import Cost
-from rooflines.errors import InputError
+from rooflines.studies.intensity import time_phase
 from rooflines.timing.deployment import Deployment
-from rooflines.timing.roofline import OperatorTime, PassTime
+from rooflines.timing.roofline import OperatorTime, total_cost
 
 PlotPhase = Literal["prefill", "decode", "verify"]
 EVERYTHING: Final = "whole pass"
@@ -95,43 +94,19 @@ class Roof:
         return self.peak_flop_per_s / self.memory_bytes_per_s
 
 
-def time_pass(
-    deployment: Deployment, phase: PlotPhase, batch: int, context: int, new_tokens: int
-) -> PassTime:
-    """Time of a pass of any phase.
-
-    Args:
-        deployment: what is run on what.
-        phase: ``decode`` takes one new token whatever `new_tokens` is.
-        batch: B.
-        context: S, cached positions per sequence.
-        new_tokens: n: positions of the prompt, or draft length + 1 in a verify.
-
-    Raises:
-        InputError: an unknown phase.
-    """
-    if phase == "decode":
-        return deployment.decode(batch, context)
-    if phase == "verify":
-        return deployment.verify(batch, context, new_tokens)
-    if phase == "prefill":
-        return deployment.prefill(batch, new_tokens, context)
-    raise InputError(f"phase {phase!r} is not known: use prefill, decode or verify")
-
-
 def roofline_points(
     deployment: Deployment, phase: PlotPhase, batches: Iterable[int], context: int, new_tokens: int
 ) -> list[RooflinePoint]:
     """One point a batch for each group of operators that multiplies matrices, and one for the whole pass."""
     points: list[RooflinePoint] = []
     for batch in batches:
-        timed = time_pass(deployment, phase, batch, context, new_tokens)
+        timed = time_phase(deployment, phase, batch, context, None if phase == "decode" else new_tokens)
         groups: dict[str, list[OperatorTime]] = {}
         for time in timed.operators:
             if np.any(np.asarray(time.operator.cost.matmul_flops) > 0):
                 groups.setdefault(GROUPS.get(time.operator.name, OTHER), []).append(time)
-        parts = {name: (_total(times), _seconds(times)) for name, times in groups.items()}
-        parts[EVERYTHING] = (_total(timed.operators), float(timed.seconds))
+        parts = {name: (total_cost(times), _seconds(times)) for name, times in groups.items()}
+        parts[EVERYTHING] = (timed.cost, float(timed.seconds))
         points += [
             RooflinePoint(
                 hardware=deployment.machine.profile.id,
@@ -160,7 +135,7 @@ def roofs(deployment: Deployment, phases: Sequence[PlotPhase]) -> list[Roof]:
     profile = deployment.machine.profile
     used: dict[str, None] = {}
     for phase in phases:
-        for time in time_pass(deployment, phase, 1, 1, 1).operators:
+        for time in time_phase(deployment, phase, 1, 1, 1).operators:
             if time.operator.cost.matmul_flops > 0:
                 used[time.operator.arithmetic] = None
     shared = deployment.parallelism.devices > 1
@@ -175,13 +150,6 @@ def roofs(deployment: Deployment, phases: Sequence[PlotPhase]) -> list[Roof]:
         )
         for arithmetic in used
     ]
-
-
-def _total(times: Iterable[OperatorTime]) -> Cost:
-    total = Cost()
-    for time in times:
-        total = total + time.operator.cost * time.operator.count
-    return total
 
 
 def _seconds(times: Iterable[OperatorTime]) -> float:

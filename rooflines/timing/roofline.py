@@ -6,12 +6,13 @@ infinite sharpness, efficiencies of 1 and no overhead.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from rooflines.costs.cost import Number, Operator, Pass
+from rooflines.costs.cost import Cost, Number, Operator, Pass
 from rooflines.timing.forms import saturating, smooth_maximum
 from rooflines.timing.machine import Machine
 
@@ -53,6 +54,11 @@ class PassTime:
     seconds: Number
 
     @property
+    def cost(self) -> Cost:
+        """Cost of all operators on one device."""
+        return total_cost(self.operators)
+
+    @property
     def bound(self) -> str | np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
         """What most of the pass waits for."""
         sums = [
@@ -61,6 +67,14 @@ class PassTime:
         ]
         sums[3] = sums[3] + self.host_s
         return _largest(*sums)
+
+
+def total_cost(times: Iterable[OperatorTime]) -> Cost:
+    """What operators do together, every instance counted."""
+    total = Cost()
+    for time in times:
+        total = total + time.operator.cost * time.operator.count
+    return total
 
 
 def _largest(*parts: Number) -> str | np.ndarray[tuple[int, ...], np.dtype[np.str_]]:
