@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 import numpy as np
@@ -214,7 +214,7 @@ def _price(question: PlanQuestion, target: Deployment, drafter: Drafter, accepta
     outcome = cycle(times, acceptance)
     longest = float(max(question.draft_lengths))
     room = largest_batch(target, drafter, question.context, longest, reserve=question.memory_reserve)
-    memory = [_memory_row(question, target, drafter, batch, room) for batch in question.batches]
+    memory = _memory_rows(question, target, drafter, room)
     fits = [row["fits"] for row in memory]
     grids = _grids(question, times, outcome, acceptance)
     rows = _rows(question, grids, fits, drafter=drafter.name, basis=target.machine.basis)
@@ -292,31 +292,29 @@ def _cell(value: np.generic) -> Any:  # noqa: ANN401 - whatever a table cell hol
     return None if isinstance(plain, float) and not np.isfinite(plain) else plain
 
 
-def _memory_row(
-    question: PlanQuestion, target: Deployment, drafter: Drafter, batch: int, room: int
-) -> dict[str, Any]:
+def _memory_rows(
+    question: PlanQuestion, target: Deployment, drafter: Drafter, room: int
+) -> list[dict[str, Any]]:
+    """Memory of one device at each batch, for the longest draft."""
     fit = memory_fit(
         target,
         drafter,
-        float(batch),
+        np.asarray(question.batches, dtype=float),
         float(question.context),
         float(max(question.draft_lengths)),
         reserve=question.memory_reserve,
     )
-    return {
-        "drafter": drafter.name,
-        "batch": batch,
-        "capacity_bytes": fit.capacity_bytes,
-        "reserve_bytes": fit.reserve_bytes,
-        "weights_bytes": fit.weights_bytes,
-        "drafter_weights_bytes": fit.drafter_weights_bytes,
-        "kv_bytes": float(fit.kv_bytes),
-        "state_bytes": float(fit.state_bytes),
-        "drafter_kv_bytes": float(fit.drafter_kv_bytes),
-        "logits_bytes": float(fit.logits_bytes),
-        "fits": bool(fit.fits),
-        "largest_batch": room,
-    }
+    names = [field.name for field in fields(fit)]
+    columns = {name: np.broadcast_to(getattr(fit, name), len(question.batches)) for name in (*names, "fits")}
+    return [
+        {
+            "drafter": drafter.name,
+            "batch": batch,
+            **{name: values[i].item() for name, values in columns.items()},
+            "largest_batch": room,
+        }
+        for i, batch in enumerate(question.batches)
+    ]
 
 
 def _recommend(batch: int, rows: list[dict[str, Any]], memory: list[dict[str, Any]]) -> dict[str, Any]:
