@@ -1,0 +1,48 @@
+"""Names that tables use, and what they are called here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rooflines.dtypes import NumberFormat, number_format
+from rooflines.errors import AmbiguousNameError, UnknownNameError
+from rooflines.hardware.catalogue import load_hardware
+from rooflines.hardware.profile import HardwareProfile
+
+# Names that the catalogue does not know, or that several devices share. Vidur timed the SXM parts of DGX
+# systems (https://github.com/microsoft/vidur/tree/main/data/profiling); AIConfigurator's RTX PRO 6000 is the
+# server card of the same chip and memory (https://pypi.org/project/aiconfigurator-core/).
+_DEVICES: Final = {
+    "a100": "a100-sxm4-80gb",
+    "a100_dgx": "a100-sxm4-80gb",
+    "a100_pairwise_nvlink": "a100-sxm4-80gb",
+    "a100_pcie": "a100-pcie-80gb",
+    "h100": "h100-sxm5-80gb",
+    "h100_dgx": "h100-sxm5-80gb",
+    "h100_pcie": "h100-pcie-80gb",
+    "rtx_pro_6000_server": "rtx-pro-6000-blackwell",
+}
+# AIConfigurator's words: sq is SmoothQuant (8-bit integers on both sides), *_wo quantises weights only.
+_FORMATS: Final = {
+    "fp8_block": "fp8-block",
+    "int4_wo": "int4-g128",
+    "int8_wo": "w8a16",
+    "sq": "int8",
+    "w4a16_mxfp4": "mxfp4",
+}
+
+
+def device_of(name: str) -> HardwareProfile | None:
+    """The profile behind a table's name of a device; None where there is none, or more than one."""
+    try:
+        return load_hardware(_DEVICES.get(name, name))
+    except (UnknownNameError, AmbiguousNameError):
+        return None
+
+
+def format_of(name: str) -> NumberFormat | None:
+    """The number format behind a table's name of a dtype; None where it is not known."""
+    try:
+        return number_format(_FORMATS.get(name, name))
+    except UnknownNameError:
+        return None
