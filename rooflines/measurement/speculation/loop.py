@@ -1,0 +1,295 @@
+"""The loop: speculative and plain decoding of one prompt, side by side, token by token.
+
+Host speed drifts by tens of percent within a minute, so nothing is measured block after block: after every
+speculative cycle the plain decoder, with a second cache over the same weights, catches up to the same token,
+and then one pass of the width that was verified and one draft step are timed for their own sake. The drift is
+then in all of them alike, and cancels in every ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from rooflines.errors import InputError
+from rooflines.measurement.speculation.protocol import (
+    Cache,
+    Clock,
+    Draft,
+    Drafter,
+    Instant,
+    LanguageModel,
+    Logits,
+)
+from rooflines.measurement.speculation.rejection import Tokens
+from rooflines.measurement.speculation.sampling import Reading, Sampling, judge
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one run shall do.
+
+    Attributes:
+        tokens: to emit, at least; the last cycle may exceed it by what it accepts. The end-of-text token does
+            not end a run, so that all runs are of one length.
+        draft_length: gamma, 1 or more.
+        sampling: how tokens are chosen.
+        forced_acceptance: keep each drafted token with this probability; None: by the lossless rule.
+        seed: of all random choices.
+    """
+
+    tokens: int
+    draft_length: int
+    sampling: Sampling
+    forced_acceptance: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.tokens < 1 or self.draft_length < 1:
+            raise InputError(
+                f"{self.tokens} tokens with draft length {self.draft_length}: both must be 1 or more"
+            )
+        if self.forced_acceptance is not None and not 0 <= self.forced_acceptance <= 1:
+            raise InputError(
+                f"forced acceptance {self.forced_acceptance} is no probability: it must be 0 to 1"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CycleRecord:
+    """One cycle.
+
+    Attributes:
+        context: positions in the cache before it.
+        draft: time of the draft.
+        verify: time of the verify pass, reading its logits included as in every plain step.
+        other: time of accepting, rejecting and rolling back.
+        drafted: tokens proposed; fewer than the draft length where the drafter knew no more.
+        accepted: of these kept.
+    """
+
+    context: int
+    draft: Instant
+    verify: Instant
+    other: Instant
+    drafted: int
+    accepted: int
+
+    @property
+    def emitted(self) -> int:
+        """Tokens that the cycle yields, the target's own included."""
+        return self.accepted + 1
+
+    @property
+    def verify_width(self) -> int:
+        """Positions of the verify pass."""
+        return self.drafted + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One timed pass that decodes nothing.
+
+    Attributes:
+        case: "step" (a pass of the target) or "draft" (what the drafter does over and over).
+        new_positions: positions of the pass, or tokens that the drafter yields by it.
+        context: positions in the cache before it.
+        time: what it took.
+    """
+
+    case: str
+    new_positions: int
+    context: int
+    time: Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """A place where plain decoding, given the same tokens before, would have chosen another one.
+
+    Attributes:
+        index: of the emitted token, 0 is the first after the prompt.
+        emitted: token of the speculative decoder.
+        plain: token of the plain decoder.
+        gap: by how much the plain decoder's logit of its own choice exceeds that of the emitted token.
+        top_logit: its logit of its own choice, the scale of rounding.
+    """
+
+    index: int
+    emitted: int
+    plain: int
+    gap: float
+    top_logit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run saw.
+
+    Attributes:
+        tokens: emitted by the speculative decoder, prompt excluded.
+        cycles: in order.
+        plain: time of each plain step, one for every emitted token.
+        samples: component timings taken in between.
+        divergences: greedy only; empty means that both decoders said the same, token by token.
+    """
+
+    tokens: tuple[int, ...]
+    cycles: tuple[CycleRecord, ...]
+    plain: tuple[Instant, ...]
+    samples: tuple[Sample, ...]
+    divergences: tuple[Divergence, ...]
+
+
+def positions_needed(prompt: int, wanted: Wanted) -> int:
+    """Room that each cache must have: the last cycle and the sample after it may overshoot."""
+    return prompt + wanted.tokens + 2 * (wanted.draft_length + 1)
+
+
+def run(
+    target: LanguageModel,
+    open_drafter: Callable[[Cache, int], Drafter],
+    prompt: Tokens,
+    wanted: Wanted,
+    clock: Clock,
+) -> Run:
+    """Decode one prompt speculatively and plainly, side by side.
+
+    Args:
+        target: the model.
+        open_drafter: makes the drafter of this run from the target's cache and the positions it must hold.
+        prompt: shape [S], 2 tokens or more.
+        wanted: how much, and how.
+        clock: the clocks to read.
+
+    Raises:
+        InputError: a prompt of fewer than two tokens.
+    """
+    if len(prompt) < 2:  # noqa: PLR2004 - one to cache, one to feed
+        raise InputError(f"the prompt has {len(prompt)} tokens: it needs 2 or more")
+    sides = _Sides(target, open_drafter, prompt, wanted, clock)
+    while sides.emitted < wanted.tokens:
+        record = sides.cycle()
+        sides.catch_up(record.emitted)
+        sides.sample(record.verify_width)
+    return sides.result()
+
+
+class _Sides:
+    """Both decoders of one run. Each cache holds every token but the last, which is fed next."""
+
+    def __init__(
+        self,
+        target: LanguageModel,
+        open_drafter: Callable[[Cache, int], Drafter],
+        prompt: Tokens,
+        wanted: Wanted,
+        clock: Clock,
+    ) -> None:
+        room = positions_needed(len(prompt), wanted)
+        self.target, self.wanted, self.clock = target, wanted, clock
+        self.cache, self.plain_cache = target.new_cache(room), target.new_cache(room)
+        self.buffer = np.zeros(room, dtype=np.int64)
+        self.buffer[: len(prompt)] = prompt
+        self.prompt_length = self.length = len(prompt)
+        self.generator = np.random.default_rng(wanted.seed)
+        for cache in (self.cache, self.plain_cache):
+            target.forward(prompt[:-1], cache)
+        self.drafter = open_drafter(self.cache, room)
+        self.drafter.prefill(prompt)
+        self.cycles: list[CycleRecord] = []
+        self.plain: list[Instant] = []
+        self.samples: list[Sample] = []
+        self.divergences: list[Divergence] = []
+
+    @property
+    def sequence(self) -> Tokens:
+        return self.buffer[: self.length]
+
+    @property
+    def emitted(self) -> int:
+        return self.length - self.prompt_length
+
+    def cycle(self) -> CycleRecord:
+        """Draft, verify, accept, roll back."""
+        context = self.length - 1
+        start = self.clock()
+        draft = self.drafter.draft(self.sequence, self.wanted.draft_length)
+        drafted = self.clock()
+        self.cache.roll_back(context)  # a drafter that shares the cache has written beyond it
+        reading = self._read(np.append(self.sequence[-1:], draft.tokens), self.cache)
+        verified = self.clock()
+        accepted = self._accept(draft, reading)
+        done = self.clock()
+        record = CycleRecord(
+            context,
+            drafted.since(start),
+            verified.since(drafted),
+            done.since(verified),
+            len(draft.tokens),
+            accepted,
+        )
+        self.cycles.append(record)
+        return record
+
+    def _accept(self, draft: Draft, reading: Reading) -> int:
+        verdict = judge(reading, draft, self.wanted.forced_acceptance, self.generator)
+        accepted = int(verdict.accepted)
+        self.buffer[self.length : self.length + accepted] = draft.tokens[:accepted]
+        self.length += accepted + 1
+        self.buffer[self.length - 1] = int(verdict.token)
+        self.cache.roll_back(self.length - 1)
+        self.drafter.keep(self.length - 1)
+        return accepted
+
+    def catch_up(self, count: int) -> None:
+        """Decode plainly, step by step, given the `count` tokens that speculation has just emitted."""
+        for position in range(self.length - count, self.length):
+            fed = self.buffer[position - 1 : position]
+            start = self.clock()
+            logits = self.target.forward(fed, self.plain_cache)
+            chosen = self.wanted.sampling.read(logits).pick(self.generator)
+            self.plain.append(self.clock().since(start))
+            self._compare(position, int(chosen[-1]), logits)
+
+    def _compare(self, position: int, chosen: int, logits: Logits) -> None:
+        comparable = self.wanted.forced_acceptance is None and not self.wanted.sampling.temperature
+        emitted = int(self.buffer[position])
+        if comparable and chosen != emitted:
+            row = logits.array()[-1]
+            gap = float(row[chosen]) - float(row[emitted])
+            index = position - self.prompt_length
+            self.divergences.append(Divergence(index, emitted, chosen, gap, float(row[chosen])))
+
+    def sample(self, width: int) -> None:
+        """Time a pass as wide as the last verify, and what the drafter repeats; leave no trace."""
+        context = self.length - 1
+        fed = np.resize(self.sequence[-width:], width)  # a short prompt repeats itself
+        start = self.clock()
+        self._read(fed, self.plain_cache)
+        passed = self.clock()
+        self.plain_cache.roll_back(context)
+        drafting = self.clock()
+        tokens = self.drafter.rehearse(self.sequence, self.wanted.draft_length)
+        drafted = self.clock()
+        self.cache.roll_back(context)
+        self.samples.append(Sample("step", width, context, passed.since(start)))
+        self.samples.append(Sample("draft", tokens, context, drafted.since(drafting)))
+
+    def _read(self, fed: Tokens, cache: Cache) -> Reading:
+        return self.wanted.sampling.read(self.target.forward(fed, cache))
+
+    def result(self) -> Run:
+        """All that was seen."""
+        return Run(
+            tuple(int(token) for token in self.buffer[self.prompt_length : self.length]),
+            tuple(self.cycles),
+            tuple(self.plain),
+            tuple(self.samples),
+            tuple(self.divergences),
+        )
