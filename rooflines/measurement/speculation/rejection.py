@@ -1,10 +1,11 @@
 """Which drafted tokens are kept: Leviathan's lossless rule, its greedy case, and forced acceptance.
 
-Leviathan, Kalman, Matias 2023 (arXiv 2211.17192), algorithm 1: token x drawn from the draft's distribution q
-is kept with probability min(1, p(x)/q(x)); at the first rejection one token is drawn from the normalised excess
-max(0, p - q); after a draft that was kept whole, from the target's own next distribution. What is emitted is
-then distributed exactly as the target's own samples. Every function takes its random numbers as arguments and
-broadcasts over leading axes, so that a test can run a hundred thousand cycles at once.
+Leviathan, Kalman, Matias 2023 (arXiv 2211.17192), algorithm 1: a token x drawn from the draft's
+distribution q is kept with probability min(1, p(x)/q(x)); at the first rejection one token is drawn from the
+normalised excess max(0, p - q); after a draft that was kept whole, one from the target's own next
+distribution. What is emitted is then distributed exactly as the target's own samples. Every function takes
+its random numbers as arguments and broadcasts over leading axes, so that a test can run a hundred thousand
+cycles at once.
 """
 
 from __future__ import annotations

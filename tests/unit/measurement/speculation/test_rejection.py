@@ -28,7 +28,7 @@ def _chain(seed, vocabulary=6):
     return target, draft, generator
 
 
-def _cycles(target, draft, generator, start, length, count=DRAWS):
+def _cycles(target, draft, generator, start, length, *, count=DRAWS):
     """`count` cycles at once; drafted tokens and the verdict on them."""
     tokens = np.full((count, length + 1), start)
     for k in range(length):
