@@ -200,6 +200,21 @@ class Cycle(Fact):
         return self
 
 
+class Divergence(Fact):
+    """A token that plain decoding, given the same tokens before, would have chosen otherwise.
+
+    Attributes:
+        index: of the token in the answer, from 0.
+        gap: by how much the plain decoder's best logit exceeds that of the token that was emitted.
+        resolution: distance between neighbouring numbers of the arithmetic's format at the best logit; a gap of
+            a few of them is a tie that passes of different widths round differently.
+    """
+
+    index: Count
+    gap: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    resolution: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
 class SpeculationRun(Fact):
     """One prompt decoded speculatively, with plain decoding of the same tokens in between.
 
@@ -215,9 +230,10 @@ class SpeculationRun(Fact):
         cycles: in order.
         plain_s: seconds of plain decoding, one a token, interleaved with the cycles.
         plain_wall_s: the same as time that passed.
-        samples: components timed in between: the target's pass of each width (``step``), the drafter's step.
-        diverged_at: first token of the answer that plain decoding would have chosen otherwise; None if none.
-        divergence_gap: how far apart the two best logits were there.
+        samples: components timed in between: the target's pass of the width just verified (``step``), and what
+            the drafter does over and over (``draft``, its new_positions being the tokens it yields).
+        divergences: tokens of the answer that plain decoding, given the same ones before, would have chosen
+            otherwise; empty where the two agree throughout, and where tokens are sampled or forced.
     """
 
     drafter: str
@@ -231,8 +247,7 @@ class SpeculationRun(Fact):
     plain_s: Annotated[tuple[Seconds, ...], Field(min_length=1)]
     plain_wall_s: tuple[Seconds, ...]
     samples: tuple[Sample, ...]
-    diverged_at: Count | None = None
-    divergence_gap: float | None = None
+    divergences: tuple[Divergence, ...] = ()
 
 
 class Step(Fact):
