@@ -206,8 +206,8 @@ class Divergence(Fact):
     Attributes:
         index: of the token in the answer, from 0.
         gap: by how much the plain decoder's best logit exceeds that of the token that was emitted.
-        resolution: distance between neighbouring numbers of the arithmetic's format at the best logit; a gap of
-            a few of them is a tie that passes of different widths round differently.
+        resolution: distance between neighbouring numbers of the arithmetic's format at the best logit; a gap
+            of a few of them is a tie that passes of different widths round differently.
     """
 
     index: Count
@@ -230,8 +230,8 @@ class SpeculationRun(Fact):
         cycles: in order.
         plain_s: seconds of plain decoding, one a token, interleaved with the cycles.
         plain_wall_s: the same as time that passed.
-        samples: components timed in between: the target's pass of the width just verified (``step``), and what
-            the drafter does over and over (``draft``, its new_positions being the tokens it yields).
+        samples: components timed in between: the target's pass of the width just verified (``step``), and
+            what the drafter does over and over (``draft``, its new_positions being the tokens it yields).
         divergences: tokens of the answer that plain decoding, given the same ones before, would have chosen
             otherwise; empty where the two agree throughout, and where tokens are sampled or forced.
     """
