@@ -24,7 +24,14 @@ class Constants:
         compute_efficiency: e_f, attained share of the dense peak.
         overhead_s: t0, time of a kernel that moves and computes nothing (s).
         sharpness: p of the smooth maximum; infinite is the hard maximum, 1 adds the two times.
-        saturation_tokens: s0; the attained peak is e_f / (1 + s0 / n) for n new positions of prefill.
+        saturation_tokens: s0; the attained peak is e_f / (1 + s0 / n) for n new positions of prefill, or n
+            positions per expert hit.
+        token_overhead_s: time that each new position of a sequence adds to the floor, however many heads
+            and sequences run beside it: the length of the loop that attention cannot divide (s).
+        rank_overhead_s: time that each device beyond two adds to the floor of a collective (s).
+        rank_contention: c; a link shared by N devices attains e_b (2 / N)^c (0 where every pair has its own).
+        wide_factor: how much longer attention takes from 64 query rows per key/value head on; nothing is
+            added up to 32, and the factor grows evenly in between.
     """
 
     bandwidth_efficiency: float = 1.0
@@ -32,6 +39,10 @@ class Constants:
     overhead_s: float = 0.0
     sharpness: float = math.inf
     saturation_tokens: float = 0.0
+    token_overhead_s: float = 0.0
+    rank_overhead_s: float = 0.0
+    rank_contention: float = 0.0
+    wide_factor: float = 1.0
 
 
 TEXTBOOK: Final = Constants()

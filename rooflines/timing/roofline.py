@@ -13,10 +13,11 @@ from typing import Final
 import numpy as np
 
 from rooflines.costs.cost import Cost, Number, Operator, Pass
-from rooflines.timing.forms import saturating, smooth_maximum
+from rooflines.timing.forms import saturating, smooth_maximum, widened
 from rooflines.timing.machine import Machine
 
 BOUNDS: Final = ("memory", "compute", "network", "overhead")
+_PAIR: Final = 2  # fewest devices of a collective
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,19 +93,24 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
     """
     constants, cost, count = machine.constants(operator), operator.cost, operator.count
     if operator.kind == "collective":
-        link = machine.link_bytes_per_s() * constants.bandwidth_efficiency
+        shared = (_PAIR / operator.ranks) ** constants.rank_contention
+        link = machine.link_bytes_per_s() * constants.bandwidth_efficiency * shared
         network = cost.network_bytes / link * count
-        overhead = constants.overhead_s * cost.kernels * count
+        latency = constants.overhead_s + constants.rank_overhead_s * (operator.ranks - _PAIR)
+        overhead = latency * cost.kernels * count
         return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)
     bandwidth = machine.profile.bandwidth_bytes_per_s * constants.bandwidth_efficiency
     memory: Number = cost.bytes_moved / bandwidth * count
     compute: Number = 0.0
     if np.any(np.asarray(cost.matmul_flops) > 0):
         peak = machine.profile.peak_flop_per_s(operator.arithmetic)
-        share = saturating(constants.compute_efficiency, operator.query_tokens, constants.saturation_tokens)
+        working = operator.rows if operator.kind == "moe" else operator.query_tokens
+        share = saturating(constants.compute_efficiency, working, constants.saturation_tokens)
         compute = cost.matmul_flops / (peak * share) * count
-    overhead = constants.overhead_s * cost.kernels * count
-    seconds = smooth_maximum(memory, compute, constants.sharpness) + overhead
+    floor = constants.overhead_s + constants.token_overhead_s * operator.query_tokens
+    overhead = floor * cost.kernels * count
+    seconds = smooth_maximum(memory, compute, constants.sharpness)
+    seconds = seconds * widened(operator.query_rows, constants.wide_factor) + overhead
     return OperatorTime(operator, seconds, memory, compute, 0.0, overhead)
 
 

@@ -1,0 +1,54 @@
+"""What the constants of attention, experts and collectives do to an operator's time, worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rooflines.costs.cost import Cost, Operator
+from rooflines.hardware.catalogue import load_hardware
+from rooflines.hardware.constants import Constants
+from rooflines.timing.forms import widened
+from rooflines.timing.machine import Machine
+from rooflines.timing.roofline import operator_time
+
+H100 = load_hardware("h100-sxm5-80gb")
+
+
+def seconds(operator, **constants):
+    return operator_time(operator, Machine(H100, lambda _: Constants(**constants), "by hand")).seconds
+
+
+def test_a_serial_loop_adds_time_per_position_whatever_the_heads():
+    one = Operator("attention", "prefill_attention", Cost(kernels=1.0), query_tokens=1000.0)
+    assert seconds(one, overhead_s=10e-6, token_overhead_s=20e-9) == pytest.approx(30e-6)
+
+
+def test_experts_saturate_in_positions_per_expert_not_in_positions_of_the_prompt():
+    cost = Cost(matmul_flops=989.5e12)
+    one = Operator("experts", "moe", cost, rows=30.0, query_tokens=1.0)
+    assert seconds(one, saturation_tokens=60.0) == pytest.approx(1.0 + 60.0 / 30.0)
+
+
+@pytest.mark.parametrize(("ranks", "expected"), [(2, 5e-6), (4, 9e-6), (8, 17e-6)])
+def test_latency_of_a_collective_grows_by_device(ranks, expected):
+    one = Operator("all-reduce", "collective", Cost(kernels=1.0), ranks=ranks)
+    assert seconds(one, overhead_s=5e-6, rank_overhead_s=2e-6) == pytest.approx(expected)
+
+
+def test_a_shared_link_is_divided_and_an_own_one_is_not():
+    one = Operator("all-reduce", "collective", Cost(network_bytes=450e9, kernels=1.0), ranks=8)
+    assert seconds(one) == pytest.approx(1.0)
+    assert seconds(one, rank_contention=1.0) == pytest.approx(4.0)
+    assert seconds(one, rank_contention=2.0) == pytest.approx(16.0)
+
+
+def test_query_rows_are_free_up_to_32_and_stop_costing_more_at_64():
+    rows = np.array([1.0, 32.0, 48.0, 64.0, 1000.0])
+    assert widened(rows, 1.8) == pytest.approx([1.0, 1.0, 1.4, 1.8, 1.8])
+    assert widened(1000.0, 1.0) == 1.0
+
+
+def test_the_floor_of_attention_is_not_widened():
+    one = Operator("attention", "decode_attention", Cost(kv_bytes=3.35e12, kernels=1.0), query_rows=64.0)
+    assert seconds(one, overhead_s=0.5, wide_factor=2.0) == pytest.approx(2.5)
