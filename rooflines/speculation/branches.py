@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final, Self, TypeAlias
 
 import numpy as np
 
@@ -100,3 +100,7 @@ class BranchAcceptance:
         if self.repeats and len(best) == 1:
             return Acceptance.constant(best[0])
         return Acceptance(best, measured_length=len(best))
+
+
+# What a cycle's yield may be computed from.
+Rates: TypeAlias = Acceptance | BranchAcceptance

@@ -66,10 +66,22 @@ def crossover(
 
 
 def grown_most(plain: PassTime, verify: PassTime) -> tuple[str, str]:
-    """The operator whose time grew most from a plain step to a verify pass (scalars), and what binds it."""
-    before: dict[str, float] = {}
-    for time in plain.operators:
-        before[time.operator.name] = before.get(time.operator.name, 0.0) + float(time.seconds)
-    growth = [float(time.seconds) - before.get(time.operator.name, 0.0) for time in verify.operators]
-    grown = verify.operators[int(np.argmax(growth))]
-    return grown.operator.name, str(grown.bound)
+    """The operator whose time grew most from a plain step to a verify pass (scalars), and what binds it.
+
+    Operators of equal name (attention in windowed and full layers, say) count together; the largest of them
+    says what binds.
+    """
+    before, after = _by_name(plain), _by_name(verify)
+    name = max(after, key=lambda known: after[known] - before.get(known, 0.0))
+    largest = max(
+        (time for time in verify.operators if time.operator.name == name),
+        key=lambda time: float(time.seconds),
+    )
+    return name, str(largest.bound)
+
+
+def _by_name(times: PassTime) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for time in times.operators:
+        found[time.operator.name] = found.get(time.operator.name, 0.0) + float(time.seconds)
+    return found

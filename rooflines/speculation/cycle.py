@@ -7,12 +7,14 @@ is the case of a free verify: kappa = gamma c + 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rooflines.costs.cost import Number
-from rooflines.speculation.acceptance import Acceptance
+from rooflines.errors import InputError
+from rooflines.speculation.acceptance import Acceptance, whole_number
+from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.drafters.base import Draft, Drafter
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.roofline import PassTime
@@ -27,7 +29,8 @@ class CycleTimes:
         verify: the verify pass.
         draft: the draft.
         overhead_s: time per cycle outside draft and verify (s).
-        draft_length: gamma.
+        draft_length: gamma; of a tree, its depth.
+        verify_length: drafted tokens that are verified of a chain; of a tree, its depth.
     """
 
     target: PassTime
@@ -35,6 +38,7 @@ class CycleTimes:
     draft: Draft
     overhead_s: Number
     draft_length: Number
+    verify_length: Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ class Cycle:
         draft_s: time of the draft, catching up included (s).
         verify_s: time of the verify pass (s).
         overhead_s: time per cycle outside both (s).
-        draft_length: gamma.
+        draft_length: gamma; of a tree, its depth.
         verify_width: n, positions verified.
     """
 
@@ -94,6 +98,7 @@ def cycle_times(
     draft_length: Number,
     *,
     overhead_s: Number = 0.0,
+    verify_length: Number | None = None,
 ) -> CycleTimes:
     """Price the three parts of a cycle; independent of acceptance, so priced once for many.
 
@@ -102,25 +107,54 @@ def cycle_times(
         drafter: who proposes.
         batch: B sequences.
         context: S cached positions per sequence.
-        draft_length: gamma; 0 is plain decoding.
+        draft_length: gamma; of a tree, its depth; 0 is plain decoding.
         overhead_s: time per cycle outside draft and verify: accept, reject, roll back (s); plain decoding
             has none of it.
+        verify_length: drafted tokens that are verified at most, where more are drafted; None for all.
+
+    Raises:
+        InputError: a tree with a verify length: its nodes say what is verified.
     """
     draft = drafter.draft(batch, context, draft_length)
-    verify = target.verify(batch, context, draft.verify_width, draft.ancestors)
-    rest_s = overhead_s * np.asarray(np.asarray(draft_length) > 0, dtype=float)
-    return CycleTimes(target.decode(batch, context), verify, draft, rest_s, draft_length)
+    drafting = np.asarray(np.asarray(draft_length) > 0, dtype=float)
+    verified, width = draft_length, draft.verify_width
+    if verify_length is not None:
+        if draft.tree is not None:
+            raise InputError(
+                f"{drafter.name} drafts a tree, of which its nodes say how many are verified: "
+                "set nodes=... instead of a verify length"
+            )
+        verified = np.minimum(draft_length, whole_number(verify_length, "verify length", least=1))
+        width = np.minimum(width, verified + 1.0)
+    return CycleTimes(
+        target=target.decode(batch, context),
+        verify=target.verify(batch, context, width, draft.ancestors),
+        draft=replace(draft, verify_width=width),
+        overhead_s=overhead_s * drafting,
+        draft_length=draft_length,
+        verify_length=verified,
+    )
 
 
-def cycle(times: CycleTimes, acceptance: Acceptance) -> Cycle:
+def cycle(times: CycleTimes, acceptance: Rates) -> Cycle:
     """What the cycle yields and costs under an acceptance model.
+
+    A chain takes the best guesses of branch rates. A tree takes all of them; where only one rate a position
+    is known, it is taken as what the *tree* attains by depth, as engines print it: the share of cycles in
+    which some node of depth k is accepted, given that one of depth k - 1 was.
 
     The draft's catch-up step is paid after a cycle in which all drafts were accepted.
     """
-    length = np.asarray(times.draft_length)
-    all_accepted = acceptance.survival(length)
+    length, tree = np.asarray(times.verify_length), times.draft.tree
+    by_depth = acceptance.chain() if isinstance(acceptance, BranchAcceptance) else acceptance
+    if tree is not None and isinstance(acceptance, BranchAcceptance):
+        tokens: Number = tree.tokens_per_cycle(acceptance, length)
+    else:
+        tokens = by_depth.tokens_per_cycle(length)
+    # A token beyond the verified ones is thrown away, so nothing is missing from the drafter's cache.
+    all_accepted = np.where(length < times.draft_length, 0.0, by_depth.survival(length))
     return Cycle(
-        tokens_per_cycle=acceptance.tokens_per_cycle(length),
+        tokens_per_cycle=tokens,
         target_step_s=times.target.seconds,
         draft_s=times.draft.seconds + all_accepted * times.draft.catch_up_s,
         verify_s=times.verify.seconds,

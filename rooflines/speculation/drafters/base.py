@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from rooflines.costs.cost import Number
+from rooflines.errors import InputError
+from rooflines.speculation.tree_growth import TreeGrowth
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +21,18 @@ class Draft:
         seconds: time of the draft when nothing has to be caught up (s).
         catch_up_s: extra time in a cycle that follows a fully accepted one (s): the last drafted token never
             went through the drafter, so its KV is made in the next cycle's first step.
-        verify_width: positions sent to the target per sequence.
-        ancestors: sum of node depths of the verified tree, None for a chain.
+        verify_width: positions sent to the target per sequence: drafted tokens or tree nodes, and one more.
+        ancestors: query-key pairs among the verified positions of a tree, None for a chain. Tree attention
+            runs with a mask of its own, so its kernels compute all n^2 of them (EAGLE's `tree_mask`,
+            https://github.com/SafeAILab/EAGLE/blob/main/eagle/model/modeling_llama_kv.py).
+        tree: how the tree is grown, None for a chain; the draft length is its depth.
     """
 
     seconds: Number
     catch_up_s: Number
     verify_width: Number
     ancestors: Number | None = None
+    tree: TreeGrowth | None = None
 
 
 class Drafter(Protocol):
@@ -33,8 +42,15 @@ class Drafter(Protocol):
     def name(self) -> str:
         """What the plan calls it."""
 
+    def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
+        """Of the draft lengths asked for those it can draft; its longest where it can draft none of them."""
+
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
-        """Price one draft of `draft_length` tokens for `batch` sequences after `context` positions."""
+        """Price one draft of `draft_length` tokens (a tree: levels) for `batch` sequences.
+
+        Raises:
+            InputError: longer than it can draft.
+        """
 
     def weight_bytes(self) -> float:
         """Weights of its own on each device (bytes)."""
@@ -43,4 +59,34 @@ class Drafter(Protocol):
         """Cached state of its own on each device (bytes)."""
 
     def warnings(self) -> tuple[str, ...]:
-        """What is odd about this choice, if anything."""
+        """What is odd about this choice, or assumed for it, if anything."""
+
+
+def chain(seconds: Number, draft_length: Number, catch_up_s: Number = 0.0) -> Draft:
+    """A draft of one token after another."""
+    return Draft(seconds, catch_up_s, np.asarray(draft_length, dtype=float) + 1.0)
+
+
+def grown(seconds: Number, draft_length: Number, tree: TreeGrowth | None) -> Draft:
+    """A draft of a tree whose depth is the draft length, or of a chain where there is no tree."""
+    if tree is None:
+        return chain(seconds, draft_length)
+    width = tree.verified_nodes(draft_length) + 1.0
+    return Draft(seconds, 0.0, width, width**2, tree)
+
+
+def possible_lengths(asked: Sequence[int], longest: int | None) -> tuple[int, ...]:
+    """Of the draft lengths asked for those up to `longest` (None: all), or that one alone."""
+    if longest is None:
+        return tuple(asked)
+    return tuple(length for length in asked if length <= longest) or (longest,)
+
+
+def require_length(name: str, draft_length: Number, longest: int | None) -> None:
+    """Refuse a draft longer than a drafter can make.
+
+    Raises:
+        InputError: it is.
+    """
+    if longest is not None and np.any(np.asarray(draft_length) > longest):
+        raise InputError(f"{name} drafts {longest} tokens at most, not {np.max(draft_length):g}: draft fewer")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from rooflines.costs.cost import Number
 from rooflines.costs.storage import kv_cache_bytes, weight_bytes
 from rooflines.errors import InputError
 from rooflines.models.spec import ModelSpec
-from rooflines.speculation.drafters.base import Draft
+from rooflines.speculation.drafters.base import Draft, chain, possible_lengths
 from rooflines.timing.deployment import Deployment
 
 # Training frameworks pad a vocabulary to a multiple of 64..512 a device; a larger gap is another tokenizer.
@@ -42,6 +43,10 @@ class IndependentDrafter:
         """The drafter's model."""
         return f"independent:{self.deployment.model.name}"
 
+    def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
+        """Any."""
+        return possible_lengths(asked, None)
+
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
         """Price gamma steps; the context grows by one a step, so the mean of it is priced gamma times.
 
@@ -52,7 +57,7 @@ class IndependentDrafter:
         steps = gamma * self.deployment.decode(batch, middle).seconds
         wide = self.deployment.verify(batch, context, 2.0).seconds
         narrow = self.deployment.decode(batch, context).seconds
-        return Draft(steps, np.where(gamma > 0, wide - narrow, 0.0), gamma + 1.0)
+        return chain(steps, gamma, np.where(gamma > 0, wide - narrow, 0.0))
 
     def weight_bytes(self) -> float:
         """The drafter's weights on each device (bytes)."""

@@ -3,12 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rooflines.costs.cost import Cost, Operator
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.crossover import Crossover, crossover, grown_most
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import Draft
 from rooflines.speculation.drafters.independent import IndependentDrafter
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.timing.roofline import OperatorTime, PassTime
 
 LARGEST = 160
 
@@ -121,3 +123,18 @@ def test_what_grew_most_is_named_with_its_bound(pair):
     }
     assert name == max(grown, key=grown.get)
     assert bound == "compute"
+
+
+def test_operators_of_equal_name_count_together():
+    """Two kinds of layer each grow by 2 and together more than the one operator that grows by 3."""
+
+    def times(*parts):
+        operators = [
+            OperatorTime(Operator(name, "linear", Cost()), seconds, seconds, 0.0, 0.0, 0.0)
+            for name, seconds in parts
+        ]
+        return PassTime(tuple(operators), 0.0, sum(seconds for _, seconds in parts))
+
+    plain = times(("twin", 1.0), ("twin", 2.0), ("single", 1.0))
+    verify = times(("twin", 3.0), ("twin", 4.0), ("single", 4.0))
+    assert grown_most(plain, verify) == ("twin", "memory")
