@@ -1,0 +1,262 @@
+"""The steady state under continuous batching: batch, time per token, time to first token, saturation.
+
+A sequence leaves after D decoded tokens, so b sequences complete b tau / (D T(b)) a second, T(b) being the
+step and tau its tokens. Prompts arrive at rate lambda and each adds M(b) to the steps of the others: decoding
+gets the share 1 - lambda M(b) of the time. With Poisson arrivals the sequences share a server whose rate
+depends on their number; the stationary distribution of such a queue is that of a birth-death chain whatever
+the distribution of output lengths (insensitivity of processor sharing: F. P. Kelly, Reversibility and
+Stochastic Networks, 1979, chapter 3). Prompts wait for their chunks as in M/G/1 (Pollaczek-Khinchine).
+Little's law ties time per token to the batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rooflines.errors import InputError
+from rooflines.serving.engine import StepCurve
+from rooflines.serving.queueing import exceeded_wait_s, mean_prompt_wait_s, weighted_quantile
+
+Array = NDArray[np.float64]
+
+# Halvings of a bracket: to the last bits of a double.
+_HALVINGS: Final = 60
+# Share of the time that decoding keeps at the least, where a batch below the mean could not bear the prompts.
+_LEAST_SHARE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedState:
+    """A fixed number of sequences, each replaced by a new prompt as it ends.
+
+    Attributes:
+        rate_per_s: requests completed (requests/s).
+        batch: sequences that are being decoded, on average; the others wait for or are in prefill.
+        tpot_s: time per output token after the first (s).
+        ttft_s: from the start of a request to its first token (s).
+    """
+
+    rate_per_s: float
+    batch: float
+    tpot_s: float
+    ttft_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenState:
+    """Poisson arrivals at a rate below saturation.
+
+    Attributes:
+        rate_per_s: arrivals, all of them served (requests/s).
+        saturation_per_s: the rate that the engine carries at most (requests/s).
+        batches: shape (C + 1,), sequences that are being decoded, from 0.
+        probability: shape (C + 1,), share of the time with each batch.
+        batch: mean of it.
+        tpot_s: mean time per output token after the first (s).
+        ttft_s: mean time to first token (s).
+        token_s: shape (C + 1,), time per token at each batch, prompts included (s).
+        gaps_s: times between two deliveries to a sequence: steps without and with a chunk (s).
+        gap_weights: how often a sequence sees each.
+        full_probability: share of arrivals that find all sequences taken.
+        prompt_load: share of the time that a prompt is in work.
+        prompt_wait_s: mean wait of a prompt for the chunks before it (s).
+        prompt_s: shape (K,), time in work by kind of prompt (s).
+        prompt_weights: shape (K,), share of each kind.
+    """
+
+    rate_per_s: float
+    saturation_per_s: float
+    batches: Array
+    probability: Array
+    batch: float
+    tpot_s: float
+    ttft_s: float
+    token_s: Array
+    gaps_s: Array
+    gap_weights: Array
+    full_probability: float
+    prompt_load: float
+    prompt_wait_s: float
+    prompt_s: Array
+    prompt_weights: Array
+
+    @property
+    def utilisation(self) -> float:
+        """Arrivals over the saturation rate."""
+        return self.rate_per_s / self.saturation_per_s
+
+    def batch_quantile(self, share: float) -> float:
+        """The batch that is not exceeded that share of the time."""
+        return weighted_quantile(self.batches, self.probability, share)
+
+    def tpot_quantile_s(self, share: float) -> float:
+        """Time per token that this share of the tokens does not exceed (s).
+
+        A long request averages over the loads that it lives through, so requests spread less than this.
+        """
+        weights = self.probability * self.batches / np.maximum(self.token_s, 1e-300)
+        return weighted_quantile(self.token_s, weights, share)
+
+    def gap_quantile_s(self, share: float) -> float:
+        """Time between two deliveries to a sequence that this share does not exceed (s).
+
+        A verify step delivers its tokens together: under speculation it is the gap that users see.
+        """
+        return weighted_quantile(self.gaps_s, self.gap_weights, share)
+
+    def ttft_quantile_s(self, share: float) -> float:
+        """Time to first token that about this share of the requests does not exceed (s).
+
+        The sum of the quantiles of its parts, which is an upper bound where they do not peak together.
+        """
+        slot = exceeded_wait_s(
+            self.full_probability, 1.0 / max(self.saturation_per_s - self.rate_per_s, 1e-300), share
+        )
+        queue = exceeded_wait_s(
+            self.prompt_load, self.prompt_wait_s / max(self.prompt_load, 1e-300), share
+        )
+        rest = share * float(self.gaps_s @ self.gap_weights / self.gap_weights.sum())
+        return slot + queue + rest + weighted_quantile(self.prompt_s, self.prompt_weights, share)
+
+
+def at(values: Array, batch: float) -> float:
+    """A column of a curve at a mean batch, which need not be whole."""
+    return float(np.interp(batch, np.arange(values.size), values))
+
+
+def completions_per_s(curve: StepCurve, decode_tokens: float, batch: float) -> float:
+    """Requests that `batch` sequences complete while each completed one is replaced (requests/s).
+
+    X = b tau / (D T + b tau M): the time of D / tau steps shared by b sequences, and one prompt.
+    """
+    if batch <= 0:
+        return 0.0
+    whole = max(batch, 1.0)
+    produced = batch * at(curve.tokens_per_step, whole)
+    return produced / (decode_tokens * at(curve.step_s, whole) + produced * at(curve.extra_s, whole))
+
+
+def closed_state(curve: StepCurve, decode_tokens: float, sequences: float) -> ClosedState:
+    """The state that `sequences` requests settle in when each is replaced as it ends.
+
+    The batch b is the fixed point of b + X(b) W(b) = sequences, W being the time before the first token;
+    the left side rises with b, so the bracket 0..sequences holds one.
+
+    Args:
+        curve: the engine.
+        decode_tokens: D of the workload.
+        sequences: requests in the system; more than `max_sequences` wait outside.
+
+    Raises:
+        InputError: no sequences.
+    """
+    if not sequences > 0:
+        raise InputError(f"{sequences:g} sequences: give a positive number")
+    inside = min(float(sequences), float(curve.max_sequences))
+    low, high = 0.0, inside
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2.0
+        taken = middle + completions_per_s(curve, decode_tokens, middle) * _first_token_s(
+            curve, decode_tokens, middle
+        )
+        low, high = (middle, high) if taken <= inside else (low, middle)
+    rate = completions_per_s(curve, decode_tokens, low)
+    tpot = low / (rate * decode_tokens)
+    return ClosedState(rate, low, tpot, sequences / rate - decode_tokens * tpot)
+
+
+def _first_token_s(curve: StepCurve, decode_tokens: float, batch: float) -> float:
+    """Wait for the chunks of other prompts, and the prompt's own steps; infinite where prompts pile up."""
+    rate = completions_per_s(curve, decode_tokens, batch)
+    whole = max(batch, 1.0)
+    seconds = np.array([at(curve.prompt_s[:, k], whole) for k in range(curve.prompt_weights.size)])
+    wait = mean_prompt_wait_s(rate * _prompt_work_s(curve, whole), rate, seconds, curve.prompt_weights)
+    return wait + float(seconds @ curve.prompt_weights)
+
+
+def _prompt_work_s(curve: StepCurve, batch: float) -> float:
+    """Time of steps that a prompt takes up when chunks are filled with several prompts (s)."""
+    return at(curve.chunk_share * curve.step_s + curve.extra_s, batch)
+
+
+def saturation_per_s(curve: StepCurve, decode_tokens: float) -> float:
+    """The arrival rate beyond which a queue grows without end (requests/s)."""
+    return closed_state(curve, decode_tokens, float(curve.max_sequences)).rate_per_s
+
+
+def open_state(curve: StepCurve, decode_tokens: float, rate_per_s: float) -> OpenState | None:
+    """The state under Poisson arrivals; None where the engine is overloaded.
+
+    Args:
+        curve: the engine.
+        decode_tokens: D of the workload.
+        rate_per_s: lambda, arrivals at this engine (requests/s).
+
+    Raises:
+        InputError: the rate is not positive.
+    """
+    if not rate_per_s > 0:
+        raise InputError(f"arrival rate is {rate_per_s:g} requests/s: give a positive number")
+    full = closed_state(curve, decode_tokens, float(curve.max_sequences))
+    if rate_per_s >= full.rate_per_s:
+        return None
+    # The chain: state n decodes n sequences up to the batch of the full engine; further ones wait.
+    most = max(round(full.batch), 1)
+    batches = np.arange(most + 1, dtype=float)
+    share = np.maximum(1.0 - rate_per_s * curve.extra_s[: most + 1], _LEAST_SHARE)
+    token_s = curve.step_s[: most + 1] / curve.tokens_per_step[: most + 1] / share
+    leaving = batches[1:] / (decode_tokens * token_s[1:])
+    logs = np.concatenate([[0.0], np.cumsum(np.log(rate_per_s / leaving))])
+    mass = np.exp(logs - logs.max())
+    beyond = rate_per_s / full.rate_per_s
+    tail = mass[-1] * beyond / (1.0 - beyond)
+    total = mass.sum() + tail
+    probability = mass / total
+    probability[-1] += tail / total
+    batch = float(batches @ probability)
+    tpot = batch / (rate_per_s * decode_tokens)
+    waiting = mass[-1] / total * beyond / (1.0 - beyond) ** 2
+    seconds = probability @ curve.prompt_s[: most + 1]
+    work = curve.chunk_share[: most + 1] * curve.step_s[: most + 1] + curve.extra_s[: most + 1]
+    load = min(rate_per_s * float(probability @ work), 1.0 - _LEAST_SHARE)
+    prompt_wait = mean_prompt_wait_s(load, rate_per_s, seconds, curve.prompt_weights)
+    gaps, gap_weights = _gaps(curve, rate_per_s, batches, probability)
+    residual = float(gaps @ gap_weights / gap_weights.sum() / 2.0)
+    return OpenState(
+        rate_per_s=rate_per_s,
+        saturation_per_s=full.rate_per_s,
+        batches=batches,
+        probability=probability,
+        batch=batch,
+        tpot_s=tpot,
+        ttft_s=waiting / rate_per_s
+        + prompt_wait
+        + residual * float(1.0 - probability[0])
+        + float(seconds @ curve.prompt_weights),
+        token_s=token_s,
+        gaps_s=gaps,
+        gap_weights=gap_weights,
+        full_probability=float(probability[-1]),
+        prompt_load=load,
+        prompt_wait_s=prompt_wait,
+        prompt_s=seconds,
+        prompt_weights=curve.prompt_weights,
+    )
+
+
+def _gaps(curve: StepCurve, rate_per_s: float, batches: Array, probability: Array) -> tuple[Array, Array]:
+    """Steps without and with a chunk, and how many sequences see each per second."""
+    size = batches.size
+    with_chunk = curve.chunk_step_s[:size]
+    step = np.maximum(curve.step_s[:size], 1e-300)
+    carrying = np.minimum(rate_per_s * curve.chunks[:size], 1.0 / np.maximum(with_chunk, 1e-300))
+    bare = np.maximum(1.0 - carrying * with_chunk, 0.0) / step
+    seen = probability * batches
+    return (
+        np.concatenate([curve.step_s[1:size], with_chunk[1:]]),
+        np.concatenate([(seen * bare)[1:], (seen * carrying)[1:]]),
+    )
