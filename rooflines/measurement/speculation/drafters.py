@@ -44,6 +44,11 @@ class PromptLookup:
     longest: int = 3
     shortest: int = 1
 
+    @property
+    def depth(self) -> int:
+        """None runs."""
+        return 0
+
     def prefill(self, tokens: Tokens) -> None:
         """Nothing to prepare."""
 
@@ -79,6 +84,11 @@ class ModelDrafter:
     cache: Cache
     sampling: Sampling
     generator: np.random.Generator
+
+    @property
+    def depth(self) -> int:
+        """Layers of the drafting model."""
+        return self.model.depth
 
     def prefill(self, tokens: Tokens) -> None:
         """See the prompt, unless the target has shown it already."""

@@ -99,12 +99,14 @@ class Sample:
         case: "step" (a pass of the target) or "draft" (what the drafter does over and over).
         new_positions: positions of the pass, or tokens that the drafter yields by it.
         context: positions in the cache before it.
+        depth: layers that ran.
         time: what it took.
     """
 
     case: str
     new_positions: int
     context: int
+    depth: int
     time: Instant
 
 
@@ -278,8 +280,10 @@ class _Sides:
         tokens = self.drafter.rehearse(self.sequence, self.wanted.draft_length)
         drafted = self.clock()
         self.cache.roll_back(context)
-        self.samples.append(Sample("step", width, context, passed.since(start)))
-        self.samples.append(Sample("draft", tokens, context, drafted.since(drafting)))
+        self.samples += (
+            Sample("step", width, context, self.target.depth, passed.since(start)),
+            Sample("draft", tokens, context, self.drafter.depth, drafted.since(drafting)),
+        )
 
     def _read(self, fed: Tokens, cache: Cache) -> Reading:
         return self.wanted.sampling.read(self.target.forward(fed, cache))

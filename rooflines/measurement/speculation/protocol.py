@@ -36,6 +36,10 @@ class Cache(Protocol):
 class LanguageModel(Protocol):
     """A causal language model over one sequence."""
 
+    @property
+    def depth(self) -> int:
+        """Layers that run."""
+
     def new_cache(self, positions: int) -> Cache:
         """An empty cache with room for `positions`."""
 
@@ -58,6 +62,10 @@ class Draft:
 
 class Drafter(Protocol):
     """Who proposes tokens in one sequence."""
+
+    @property
+    def depth(self) -> int:
+        """Layers of a draft step; 0 where no model runs."""
 
     def prefill(self, tokens: Tokens) -> None:
         """See a prompt, all but its last token."""

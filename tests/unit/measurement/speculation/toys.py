@@ -55,6 +55,8 @@ class ToyModel:
         self.clock, self.step_s, self.token_s, self.error, self.seed = clock, step_s, token_s, error, seed
         self.widths = []
 
+    depth = 2
+
     def new_cache(self, positions):
         return ToyCache(positions)
 

@@ -1,0 +1,94 @@
+"""From what a run saw to what a file of measurements holds."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from rooflines.measurement import schema
+from rooflines.measurement.speculation.choices import DrafterChoice
+from rooflines.measurement.speculation.loop import CycleRecord, Run, Sample, Wanted
+from rooflines.measurement.speculation.prompts import Prompt
+from rooflines.measurement.speculation.protocol import Instant
+
+# Bits of the fraction, and exponent of the smallest normal number (IEEE 754; bf16 has the exponents of fp32).
+_FORMATS: Final = {"fp32": (23, -126), "bf16": (7, -126), "fp16": (10, -14)}
+# A sum of two roundings, one of each pass: as far apart can rounding alone put two logits.
+NEAR_TIE_STEPS: Final = 4
+
+
+def resolution(value: float, dtype: str) -> float:
+    """Distance between neighbouring numbers of a format (``fp32``, ``bf16``, ``fp16``) near a value."""
+    bits, smallest = _FORMATS[dtype]
+    exponent = math.frexp(value)[1] - 1 if value else smallest
+    return math.ldexp(1.0, max(exponent, smallest) - bits)
+
+
+def speculation_run(
+    run: Run, choice: DrafterChoice, prompt: Prompt, wanted: Wanted, *, dtype: str, on_gpu: bool
+) -> schema.SpeculationRun:
+    """One run as a file holds it.
+
+    Args:
+        run: what was seen.
+        choice: who drafted.
+        prompt: what was continued.
+        wanted: what was asked.
+        dtype: of the arithmetic, for the rounding that divergences are compared with.
+        on_gpu: whether time that passed is the time of the device: the clock has waited for it.
+    """
+    return schema.SpeculationRun(
+        drafter=choice.family,
+        parameters=dict(choice.parameters),
+        prompt=prompt.name,
+        prompt_kind=prompt.kind,
+        draft_length=wanted.draft_length,
+        temperature=wanted.sampling.temperature,
+        forced_acceptance=wanted.forced_acceptance,
+        cycles=tuple(_cycle(cycle, on_gpu=on_gpu) for cycle in run.cycles),
+        plain_s=tuple(_seconds(instant, on_gpu=on_gpu) for instant in run.plain),
+        plain_wall_s=tuple(instant.wall_s for instant in run.plain),
+        samples=tuple(_sample(sample, on_gpu=on_gpu) for sample in run.samples),
+        divergences=tuple(
+            schema.Divergence(index=one.index, gap=one.gap, resolution=resolution(one.top_logit, dtype))
+            for one in run.divergences
+        ),
+    )
+
+
+def is_near_tie(divergence: schema.Divergence) -> bool:
+    """Whether rounding alone explains that passes of different widths chose differently."""
+    return divergence.gap <= NEAR_TIE_STEPS * divergence.resolution
+
+
+def _seconds(instant: Instant, *, on_gpu: bool) -> float:
+    return instant.wall_s if on_gpu else instant.cpu_s
+
+
+def _cycle(cycle: CycleRecord, *, on_gpu: bool) -> schema.Cycle:
+    parts = (cycle.draft, cycle.verify, cycle.other)
+    draft_s, verify_s, other_s = (_seconds(part, on_gpu=on_gpu) for part in parts)
+    return schema.Cycle(
+        draft_s=draft_s,
+        verify_s=verify_s,
+        other_s=other_s,
+        wall_s=sum(part.wall_s for part in parts),
+        drafted=cycle.drafted,
+        accepted=cycle.accepted,
+        emitted=cycle.emitted,
+        verify_width=cycle.verify_width,
+        context=cycle.context,
+    )
+
+
+def _sample(sample: Sample, *, on_gpu: bool) -> schema.Sample:
+    return schema.Sample(
+        case=sample.case,
+        batch=1,
+        new_positions=sample.new_positions,
+        context=sample.context,
+        depth=sample.depth,
+        cpu_s=(sample.time.cpu_s,),
+        wall_s=(sample.time.wall_s,),
+        device_s=(sample.time.wall_s,) if on_gpu else (),
+    )
