@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from rooflines.errors import FileFormatError, InputError
 from rooflines.facts import render_mistakes
-from rooflines.measurement.schema import DecodeFile, MachineFile, MeasuredFile, SpeculationFile, StepsFile
+from rooflines.measurement.schema import DecodeFile, Header, MachineFile, SpeculationFile, StepsFile
 
 AnyFile = MachineFile | DecodeFile | SpeculationFile | StepsFile
 _READER: Final[TypeAdapter[AnyFile]] = TypeAdapter(Annotated[AnyFile, Field(discriminator="kind")])
@@ -36,7 +36,7 @@ def read_measured(path: Path) -> AnyFile:
         raise FileFormatError(f"measurements {path}: {render_mistakes(mistakes)}") from None
 
 
-def write_measured(file: MeasuredFile, path: Path) -> None:
+def write_measured(file: Header, path: Path) -> None:
     """Write a file of measurements; one that exists is never replaced.
 
     Raises:
@@ -106,7 +106,7 @@ class Journal:
         self._append({"part": part, "data": data})
         self.parts[part] = data
 
-    def finish(self, file: MeasuredFile, target: Path) -> None:
+    def finish(self, file: Header, target: Path) -> None:
         """Write the whole file and remove the journal."""
         write_measured(file, target)
         self.path.unlink()

@@ -266,25 +266,33 @@ class Step(Fact):
     seconds: Annotated[tuple[Seconds, ...], Field(min_length=1)]
 
 
-class MeasuredFile(Fact):
+class Header(Fact):
     """What every kind of file begins with.
 
     Attributes:
         schema_version: of this module.
         created: when, ISO 8601 with the zone.
         rooflines: version that wrote it.
-        machine: where.
         versions: of what ran: python, torch, transformers, ...
         inputs: what.
-        stability: whether the machine held still.
     """
 
     schema_version: Literal[1] = SCHEMA_VERSION
     created: str
     rooflines: str
-    machine: MachineFacts
     versions: dict[str, str]
     inputs: Inputs
+
+
+class MeasuredFile(Header):
+    """What we measured, and so know where and how well.
+
+    Attributes:
+        machine: where.
+        stability: whether the machine held still.
+    """
+
+    machine: MachineFacts
     stability: Stability
 
 
@@ -309,14 +317,20 @@ class SpeculationFile(MeasuredFile):
     runs: Annotated[tuple[SpeculationRun, ...], Field(min_length=1)]
 
 
-class StepsFile(MeasuredFile):
+class StepsFile(Header):
     """A table of step times that another tool measured.
 
     Attributes:
+        machine: where, as far as the tool says all of it; else None, and what it does say is in the inputs.
+        stability: whether the machine held still; None where the tool does not say.
         source: the tool, its version and its file.
+        notes: what to know about these times, such as cells that were left out.
         steps: the cells.
     """
 
     kind: Literal["steps"] = "steps"
+    machine: MachineFacts | None = None
+    stability: Stability | None = None
     source: str
+    notes: tuple[str, ...] = ()
     steps: Annotated[tuple[Step, ...], Field(min_length=1)]
