@@ -27,13 +27,14 @@ def weight_bytes(
     precision, parallelism = precision or Precision(), parallelism or Parallelism()
     layers = (*model.layer_groups, *model.encoder_groups)
     inside = sum(
-        count * _layer_bytes(on_device(layer, model.hidden, precision, parallelism), model, parallelism)
+        count * layer_bytes(on_device(layer, model.hidden, precision, parallelism), model, parallelism)
         for layer, count in layers
     )
     return inside + _outside_bytes(model, parallelism.tensor)
 
 
-def _layer_bytes(layer: Layer, model: ModelSpec, parallelism: Parallelism) -> float:
+def layer_bytes(layer: Layer, model: ModelSpec, parallelism: Parallelism) -> float:
+    """Weights of a layer, already cut to one device, without the experts that other devices hold (bytes)."""
     total = float(layer.weight_bytes(model.hidden, model.dtype))
     if parallelism.expert == 1:
         return total

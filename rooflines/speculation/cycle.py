@@ -16,8 +16,7 @@ from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance, whole_number
 from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.drafters.base import Draft, Drafter
-from rooflines.timing.deployment import Deployment
-from rooflines.timing.roofline import PassTime
+from rooflines.timing.step_times import StepTimer, Timed
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +32,8 @@ class CycleTimes:
         verify_length: drafted tokens that are verified of a chain; of a tree, its depth.
     """
 
-    target: PassTime
-    verify: PassTime
+    target: Timed
+    verify: Timed
     draft: Draft
     overhead_s: Number
     draft_length: Number
@@ -91,7 +90,7 @@ class Cycle:
 
 
 def cycle_times(
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     batch: Number,
     context: Number,

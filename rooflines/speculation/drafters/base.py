@@ -10,7 +10,11 @@ import numpy as np
 
 from rooflines.costs.cost import Number
 from rooflines.errors import InputError
+from rooflines.models.spec import ModelSpec
 from rooflines.speculation.tree_growth import TreeGrowth
+
+# Training frameworks pad a vocabulary to a multiple of 64..512 a device; a larger gap is another tokenizer.
+_PADDING_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +79,16 @@ def grown(seconds: Number, draft_length: Number, tree: TreeGrowth | None) -> Dra
     return Draft(seconds, 0.0, width, width**2, tree)
 
 
-def possible_lengths(asked: Sequence[int], longest: int | None) -> tuple[int, ...]:
-    """Of the draft lengths asked for those up to `longest` (None: all), or that one alone."""
+def possible_lengths(asked: Sequence[int], only: int | None, longest: int | None = None) -> tuple[int, ...]:
+    """The draft lengths of those asked for that a drafter can draft.
+
+    Args:
+        asked: draft lengths; 0 is plain decoding.
+        only: the one length that was fixed in the drafter's own name; None for those asked for.
+        longest: that it can draft; alone where all asked for are longer; None for no limit.
+    """
+    if only is not None:
+        return (*(length for length in asked if length == 0), only)
     if longest is None:
         return tuple(asked)
     return tuple(length for length in asked if length <= longest) or (longest,)
@@ -90,3 +102,16 @@ def require_length(name: str, draft_length: Number, longest: int | None) -> None
     """
     if longest is not None and np.any(np.asarray(draft_length) > longest):
         raise InputError(f"{name} drafts {longest} tokens at most, not {np.max(draft_length):g}: draft fewer")
+
+
+def require_same_tokenizer(name: str, vocabulary: int, target: ModelSpec) -> None:
+    """Refuse a drafter whose vocabulary differs from its target's by more than padding.
+
+    Raises:
+        InputError: it does.
+    """
+    if abs(vocabulary - target.vocabulary) > _PADDING_SHARE * max(vocabulary, target.vocabulary):
+        raise InputError(
+            f"{name} has a vocabulary of {vocabulary:,} and {target.name} one of {target.vocabulary:,}: "
+            "a drafter must share the target's tokenizer"
+        )

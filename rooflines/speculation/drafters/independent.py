@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from rooflines.costs.cost import Number
+from rooflines.costs.setting import Parallelism, Precision
 from rooflines.costs.storage import kv_cache_bytes, weight_bytes
+from rooflines.dtypes import number_format
 from rooflines.errors import InputError
+from rooflines.models.readers import read_model
 from rooflines.models.spec import ModelSpec
-from rooflines.speculation.drafters.base import Draft, chain, possible_lengths
+from rooflines.speculation.drafters.base import (
+    Draft,
+    Drafter,
+    chain,
+    possible_lengths,
+    require_same_tokenizer,
+)
+from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.timing.deployment import Deployment
-
-# Training frameworks pad a vocabulary to a multiple of 64..512 a device; a larger gap is another tokenizer.
-_PADDING_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,27 +33,27 @@ class IndependentDrafter:
     Attributes:
         deployment: the drafter as it is served.
         target: the model it drafts for.
+        parameters: what was set by name, for its own name.
+        only: the one draft length that was asked of it.
     """
 
     deployment: Deployment
     target: ModelSpec
+    parameters: tuple[tuple[str, str], ...] = ()
+    only: int | None = None
 
     def __post_init__(self) -> None:
-        own, other = self.deployment.model.vocabulary, self.target.vocabulary
-        if abs(own - other) > _PADDING_SHARE * max(own, other):
-            raise InputError(
-                f"{self.deployment.model.name} has a vocabulary of {own:,} and {self.target.name} one of "
-                f"{other:,}: a drafter must share the target's tokenizer"
-            )
+        own = self.deployment.model
+        require_same_tokenizer(own.name, own.vocabulary, self.target)
 
     @property
     def name(self) -> str:
-        """The drafter's model."""
-        return f"independent:{self.deployment.model.name}"
+        """The drafter's model, and what was set of it."""
+        return label("independent", self.deployment.model.name, dict(self.parameters))
 
     def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
-        """Any."""
-        return possible_lengths(asked, None)
+        """Any, or the one that was fixed."""
+        return possible_lengths(asked, self.only)
 
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
         """Price gamma steps; the context grows by one a step, so the mean of it is priced gamma times.
@@ -84,3 +92,30 @@ class IndependentDrafter:
                 f"{self.target.vocabulary:,}): the engine must map or mask the difference"
             )
         return tuple(found)
+
+
+def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:
+    if model is None:
+        raise InputError("an independent drafter needs its model: write it as independent:llama-3.2-1b")
+    weights, degree = parameters.get("weight-dtype"), whole(parameters, "tp")
+    served = Deployment(
+        read_model(model),
+        target.machine,
+        Precision(number_format(weights).name if weights else None, target.precision.kv),
+        Parallelism(degree) if degree else target.parallelism,
+    )
+    return IndependentDrafter(served, target.model, tuple(parameters.items()), whole(parameters, "depth"))
+
+
+KINDS: Final = {
+    "independent": DrafterKind(
+        _make,
+        {
+            "tp": "tensor-parallel degree of the drafter (default: the target's)",
+            "weight-dtype": "format of its linear layers (default: its checkpoint's)",
+            "depth": "tokens, in place of the draft lengths of the plan",
+        },
+        "a small model with its own weights and KV cache, one step per drafted token",
+        "the small model",
+    )
+}

@@ -1,0 +1,95 @@
+"""N-gram, prompt lookup and suffix drafting: the host finds the draft in the text so far.
+
+There are no weights and no cache.
+Its time is the host's. Without a measured one it is taken as a share of the verify pass: 0.5875 % on an H100
+with Llama-3.1-8B in vLLM 0.10.1 (simulator of https://specdecode-bench.github.io).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from rooflines.costs.cost import Number
+from rooflines.errors import InputError
+from rooflines.speculation.drafters.base import Draft, Drafter, chain, possible_lengths
+from rooflines.speculation.drafters.kind import DrafterKind, label, whole
+from rooflines.timing.deployment import Deployment
+from rooflines.units import parse_quantity
+
+_SHARE_OF_VERIFY: Final = 0.005875
+
+
+@dataclass(frozen=True, slots=True)
+class LookupDrafter:
+    """A lookup on the host.
+
+    Attributes:
+        name: what the plan calls it.
+        target: the model it drafts for.
+        host_s: time of the lookups of one sequence in a cycle (s); None takes the share of the verify pass.
+        only: the one draft length that was asked of it.
+    """
+
+    name: str
+    target: Deployment
+    host_s: float | None = None
+    only: int | None = None
+
+    def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
+        """Any, or the one that was fixed."""
+        return possible_lengths(asked, self.only)
+
+    def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
+        """Price the lookups: one after another for the sequences of a batch, whatever is found."""
+        gamma = np.asarray(draft_length, dtype=float)
+        if self.host_s is None:
+            seconds = _SHARE_OF_VERIFY * self.target.verify(batch, context, gamma + 1.0).seconds
+        else:
+            seconds = self.host_s * np.asarray(batch, dtype=float)
+        return chain(np.where(gamma > 0, seconds, 0.0), gamma)
+
+    def weight_bytes(self) -> float:
+        """None."""
+        return 0.0
+
+    def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
+        """None."""
+        return 0.0 * np.asarray(batch) * context
+
+    def warnings(self) -> tuple[str, ...]:
+        """Where the time of the lookup comes from."""
+        if self.host_s is not None:
+            return ()
+        note = (
+            f"{self.name}: the lookup is taken as {_SHARE_OF_VERIFY:.2%} of the verify pass (vLLM 0.10.1 on "
+            "H100): set host=... where yours was measured"
+        )
+        return (note,)
+
+
+def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:
+    if model is not None:
+        raise InputError(f"ngram takes no model, not {model!r}: it looks the draft up in the text")
+    host = parameters.get("host")
+    return LookupDrafter(
+        name=label("ngram", None, parameters),
+        target=target,
+        host_s=None if host is None else parse_quantity(host, "s"),
+        only=whole(parameters, "depth"),
+    )
+
+
+KINDS: Final = {
+    "ngram": DrafterKind(
+        _make,
+        {
+            "host": "time of the lookup of one sequence, such as 20us (default: 0.59 % of the verify pass)",
+            "depth": "tokens, in place of the draft lengths of the plan",
+        },
+        "n-gram, prompt lookup or suffix tree on the host",
+    )
+}
