@@ -40,8 +40,12 @@ def _left_out(frame: pd.DataFrame, context: Context, devices: str) -> Texts:
     pairs = np.zeros(len(frame), dtype=bool)
     if "topology" in frame:
         pairs = np.char.find(np.asarray(frame["topology"], dtype=np.str_), "pairwise") >= 0
+    eager = np.zeros(len(frame), dtype=bool)
+    if "kernel_source" in frame:
+        eager = np.char.find(np.char.lower(np.asarray(frame["kernel_source"], dtype=np.str_)), "eager") >= 0
     return reasons(
         len(frame),
+        (eager, "launched by the host, not from a graph as engines replay it"),
         (ranks < 2, "one device reduces nothing"),  # noqa: PLR2004 - it takes two
         (ranks > _NODE, "spans nodes: profiles state the link inside one"),
         (pairs & (ranks > 2), "only pairs have a direct link: more devices talk over the host"),  # noqa: PLR2004 - a pair

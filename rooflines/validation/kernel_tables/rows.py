@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ from rooflines.costs.cost import Cost, Operator
 Floats = NDArray[np.float64]
 Texts = NDArray[np.str_]
 Chosen = NDArray[np.bool_]
+# Implementations that an engine has beside the one it takes by itself: on Blackwell, SGLang's attention is
+# trtllm_mha unless --attention-backend says flashinfer (https://docs.sglang.ai/advanced_features/attention_backend.html).
+CHOSEN_KERNELS: Final = frozenset({("sglang", "flashinfer")})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,15 +43,17 @@ class Group:
 
     @property
     def stack(self) -> str:
-        """Engine and version, as calibrations name the software."""
-        return f"{self.engine} {self.version}".strip()
+        """Engine and version, as calibrations name the software, and the kernel where a user chose it."""
+        return " ".join(part for part in (self.engine, self.version, self._chosen) if part)
+
+    @property
+    def _chosen(self) -> str:
+        return self.kernel if (self.engine, self.kernel) in CHOSEN_KERNELS else ""
 
     def __str__(self) -> str:
-        return " ".join(
-            part
-            for part in (self.device, self.stack, self.kernel, self.operator, self.dtype, self.variant)
-            if part
-        )
+        kernel = "" if self._chosen else self.kernel
+        parts = (self.device, self.stack, kernel, self.operator, self.dtype, self.variant)
+        return " ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)

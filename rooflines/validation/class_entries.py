@@ -1,0 +1,150 @@
+"""Entries of a calibration for the classes of rooflines.validation.class_fits, with held-out residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rooflines.costs.cost import Operator
+from rooflines.errors import CannotTellError
+from rooflines.hardware.calibration import (
+    ANY,
+    LeftOutRows,
+    OperatorClass,
+    OperatorConstants,
+    Provenance,
+    Residual,
+)
+from rooflines.hardware.profile import HardwareProfile
+from rooflines.timing.forms import NARROW_QUERY_ROWS
+from rooflines.validation.class_fits import FORMS, fit_class, form_of, held_out_s, predicted_s, with_constants
+from rooflines.validation.judge import EVERYWHERE
+from rooflines.validation.kernel_tables.rows import KernelRows, LeftOut
+
+Floats = NDArray[np.float64]
+Key = tuple[OperatorClass, str, str]
+
+
+def entry_key(operator: Operator) -> Key:
+    """Class, arithmetic and storage under which a calibration keeps constants of an operator."""
+    if operator.kind in ("collective", "small"):
+        return operator.kind, ANY, ANY
+    return operator.kind, operator.arithmetic, operator.storage
+
+
+def class_entries(
+    rows: Iterable[KernelRows],
+    left_out: Iterable[LeftOut],
+    files: Sequence[str],
+    profile: HardwareProfile,
+) -> tuple[OperatorConstants, ...]:
+    """Fit every class of one device and stack that has a form here; other classes are passed over.
+
+    Args:
+        rows: used rows of one device and stack.
+        left_out: what was not used of them.
+        files: names of the tables they are from.
+        profile: the device.
+
+    Returns:
+        One entry for each class, arithmetic and storage; those that the rows cannot separate are missing.
+    """
+    together: dict[Key, list[KernelRows]] = {}
+    for one in rows:
+        if one.group.operator in FORMS:
+            together.setdefault(entry_key(one.operators[0]), []).append(one)
+    not_used = tuple(left_out)
+    entries = []
+    for key in sorted(together):
+        try:
+            entries.append(_entry(key, together[key], not_used, files, profile))
+        except CannotTellError:
+            continue
+    return tuple(entries)
+
+
+def _entry(
+    key: Key,
+    rows: Sequence[KernelRows],
+    left_out: Sequence[LeftOut],
+    files: Sequence[str],
+    profile: HardwareProfile,
+) -> OperatorConstants:
+    constants = fit_class(rows, profile)
+    operator, arithmetic, storage = key
+    dtypes = {one.group.dtype for one in rows}
+    counted: dict[str, int] = {}
+    for one in left_out:
+        if one.group.operator == operator and one.group.dtype in dtypes:
+            counted[one.reason] = counted.get(one.reason, 0) + one.rows
+    machine = with_constants(profile, constants)
+    shapes = sorted({str(shape) for one in rows for shape in one.shape})
+    return OperatorConstants(
+        operator=operator,
+        arithmetic=arithmetic,
+        storage=storage,
+        form=form_of(operator).name,
+        constants=constants,
+        provenance=Provenance(
+            basis="measured",
+            stack=rows[0].group.stack,
+            files=tuple(files),
+            rows=sum(len(one.measured_s) for one in rows),
+            shapes=len(shapes),
+            left_out=tuple(LeftOutRows(reason=reason, rows=count) for reason, count in counted.items()),
+            note=_note(rows),
+        ),
+        residuals=residuals(
+            np.concatenate([one.region for one in rows]),
+            np.concatenate([one.measured_s for one in rows]),
+            np.concatenate(held_out_s(rows, profile)),
+            np.concatenate([predicted_s(one, machine) for one in rows]),
+        ),
+    )
+
+
+def _note(rows: Sequence[KernelRows]) -> str:
+    """What the rows do not tell about a class."""
+    if rows[0].group.operator != "decode_attention":
+        return ""
+    widest = max(float(np.max(one.operators[0].query_rows)) for one in rows)
+    return (
+        f"one new position and up to {widest:g} query rows per kv head: a verify pass with more than "
+        f"{NARROW_QUERY_ROWS:g} is not measured, and taken as equal"
+    )
+
+
+def residuals(
+    region: NDArray[np.str_], measured_s: Floats, held_out: Floats, fitted_s: Floats
+) -> tuple[Residual, ...]:
+    """Errors by region and over all, of predictions without a row's shape where there are any.
+
+    Args:
+        region: of each row (N).
+        measured_s: what was measured (N) (s).
+        held_out: predictions by constants that never saw the row's shape (N) (s); NaN where there is none.
+        fitted_s: predictions by constants fitted to all rows (N) (s).
+    """
+    found = []
+    for name in (*np.unique(region), EVERYWHERE):
+        chosen = np.ones(len(region), dtype=bool) if name == EVERYWHERE else region == name
+        outside = np.isfinite(held_out[chosen])
+        in_sample = not outside.any()
+        predicted = fitted_s[chosen] if in_sample else held_out[chosen][outside]
+        measured = measured_s[chosen] if in_sample else measured_s[chosen][outside]
+        error, log = predicted / measured - 1.0, np.log(measured / predicted)
+        found.append(
+            Residual(
+                region=str(name),
+                rows=len(measured),
+                median_abs_error=float(np.median(np.abs(error))),
+                p90_abs_error=float(np.quantile(np.abs(error), 0.9)),
+                bias=float(np.median(error)),
+                log_q05=float(np.quantile(log, 0.05)),
+                log_q95=float(np.quantile(log, 0.95)),
+                in_sample=in_sample,
+            )
+        )
+    return tuple(found)
