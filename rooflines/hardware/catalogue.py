@@ -115,7 +115,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
 def _listed() -> tuple[_Listed, ...]:
     """One entry an id; a user's folder hides a shipped profile of the same id."""
     found: dict[str, _Listed] = {}
-    for folder in _folders():
+    for folder in catalogue_folders():
         for file in folder.iterdir():
             if file.name.endswith(".toml") and file.is_file():
                 profile_id = file.name.removesuffix(".toml")
@@ -123,7 +123,12 @@ def _listed() -> tuple[_Listed, ...]:
     return tuple(found.values())
 
 
-def _folders() -> Iterator[Traversable]:
+def catalogue_folders() -> Iterator[Traversable]:
+    """Folders that profiles and calibrations are looked for in: those of the user first.
+
+    Raises:
+        FileFormatError: ROOFLINES_HARDWARE names what is no folder.
+    """
     for given in filter(None, os.environ.get(ENVIRONMENT, "").split(os.pathsep)):
         folder = Path(given).expanduser()
         if not folder.is_dir():

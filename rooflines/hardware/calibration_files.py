@@ -1,0 +1,202 @@
+"""Finds, reads and writes calibrations: those shipped, those of the user, or a file by path.
+
+One writer makes every file, so that the same rows give the same bytes. Times are quoted quantities under keys
+without a unit (``overhead = "4.1 us"``); inside they are seconds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, Final
+
+from rooflines.errors import FileFormatError, UnitError, UnknownNameError
+from rooflines.hardware.calibration import Calibration, StepTime
+from rooflines.hardware.catalogue import catalogue_folders
+from rooflines.hardware.constants import Constants
+from rooflines.units import format_quantity, parse_quantity
+
+FOLDER: Final = "calibrations"
+TRANSFERABLE: Final = "transferable"
+# Where a device was measured with several stacks, the first of these is taken unless another is named.
+_PREFERRED: Final = ("vllm", "sglang", "trtllm")
+_DIGITS: Final = 4
+_TIMES: Final = tuple(
+    name
+    for name in (
+        *(field.name for field in fields(Constants)),
+        *Calibration.model_fields,
+        *StepTime.model_fields,
+    )
+    if name.endswith("_s")
+)
+_WRITTEN: Final = {name: name.removesuffix("_s") for name in _TIMES}
+_READ: Final = {written: name for name, written in _WRITTEN.items()}
+
+
+def load_calibration(name: str | Path) -> Calibration:
+    """Load one calibration.
+
+    Args:
+        name: as `list_calibrations` gives it, or the path of a TOML file (it ends in ``.toml``).
+
+    Raises:
+        UnknownNameError: no such name, with near matches.
+        FileFormatError: the file is missing, is no calibration, or breaks a rule of calibrations.
+    """
+    if isinstance(name, Path) or name.endswith(".toml"):
+        return read_calibration(Path(name).expanduser())
+    listed = _listed()
+    if name not in listed:
+        raise UnknownNameError(
+            "calibration", name, listed, "(use auto, none or textbook, a name of these, or a .toml file)"
+        )
+    return read_calibration(listed[name])
+
+
+def list_calibrations() -> tuple[str, ...]:
+    """The names of all calibrations that `load_calibration` finds, sorted."""
+    return tuple(sorted(_listed()))
+
+
+def calibrations_of(device: str) -> tuple[Calibration, ...]:
+    """Calibrations measured on a device, the one to prefer first.
+
+    Args:
+        device: id of its profile.
+    """
+    found = [one for one in map(load_calibration, _named_after(device)) if one.device == device]
+    return tuple(sorted(found, key=_preference))
+
+
+def calibration_of(device: str) -> Calibration | None:
+    """What a device is given where nothing is asked for: its own calibration, else one of its class.
+
+    Args:
+        device: id of its profile.
+
+    Returns:
+        None where neither exists; the transferable defaults serve then.
+    """
+    own = calibrations_of(device)
+    if own:
+        return own[0]
+    standing = [one for one in map(load_calibration, list_calibrations()) if device in one.stands_for]
+    return min(standing, key=_preference) if standing else None
+
+
+def _named_after(device: str) -> list[str]:
+    """Files of a device are named after it, so that finding them reads no others."""
+    return [name for name in list_calibrations() if name == device or name.startswith(f"{device}.")]
+
+
+def _preference(calibration: Calibration) -> tuple[int, str]:
+    engine = calibration.stack.split(" ", maxsplit=1)[0]
+    rank = _PREFERRED.index(engine) if engine in _PREFERRED else len(_PREFERRED)
+    return rank, calibration.name
+
+
+def _listed() -> dict[str, Traversable]:
+    """Files by name; a user's folder hides a shipped calibration of the same name."""
+    found: dict[str, Traversable] = {}
+    for folder in catalogue_folders():
+        inner = folder / FOLDER
+        if inner.is_dir():
+            for file in inner.iterdir():
+                if file.name.endswith(".toml") and file.is_file() and file.name != "priors.toml":
+                    found.setdefault(file.name.removesuffix(".toml"), file)
+    return found
+
+
+def read_calibration(file: Traversable | Path) -> Calibration:
+    """Read a calibration from a TOML file.
+
+    Raises:
+        FileFormatError: missing, no TOML, or no calibration.
+    """
+    where = f"calibration {file}"
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return Calibration.read(_inside(content), where)
+    except OSError as error:
+        raise FileFormatError(f"{where} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{where} is not a text file: a calibration is TOML in UTF-8") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise FileFormatError(f"{where} is not valid TOML: {error}") from None
+    except UnitError as error:
+        raise FileFormatError(f"{where}: {error}") from None
+
+
+def write_calibration(calibration: Calibration, file: Path) -> None:
+    """Write a calibration; the same calibration gives the same bytes.
+
+    Raises:
+        FileFormatError: the file cannot be written.
+    """
+    try:
+        file.write_text(calibration_text(calibration), encoding="utf-8")
+    except OSError as error:
+        raise FileFormatError(f"calibration {file} cannot be written: {error.strerror}") from None
+
+
+def calibration_text(calibration: Calibration) -> str:
+    """A calibration as TOML, numbers to four digits, what is empty or default left out."""
+    head = calibration.model_dump(exclude={"operators", "steps"}, exclude_defaults=True)
+    lines = _lines({"schema_version": calibration.schema_version, **head})
+    for entry in calibration.operators:
+        own = entry.model_dump(exclude={"constants", "provenance", "residuals"})
+        lines += ["", "[[operators]]", *_lines(own)]
+        lines += ["residuals = [", *(f"  {_inline(one.model_dump())}," for one in entry.residuals), "]"]
+        lines += ["", "[operators.constants]", *_lines(_not_textbook(entry.constants))]
+        lines += ["", "[operators.provenance]", *_lines(entry.provenance.model_dump(exclude_defaults=True))]
+    for step in calibration.steps:
+        lines += ["", "[[steps]]", *_lines(step.model_dump())]
+    return "\n".join(lines) + "\n"
+
+
+def _not_textbook(constants: Constants) -> dict[str, float]:
+    textbook = Constants()
+    values = {field.name: getattr(constants, field.name) for field in fields(Constants)}
+    return {name: value for name, value in values.items() if value != getattr(textbook, name)}
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{_WRITTEN.get(name, name)} = {_value(value, name)}" for name, value in table.items()]
+
+
+def _inline(table: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(_lines(table)) + " }"
+
+
+def _value(value: object, name: str = "") -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        if name in _WRITTEN:
+            return json.dumps(format_quantity(value, "s", _DIGITS))
+        return "inf" if math.isinf(value) else repr(float(f"{value:.{_DIGITS}g}"))
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        return _inline(value)
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    return str(value)
+
+
+def _inside(content: object) -> Any:  # noqa: ANN401 - whatever TOML holds
+    """Content of a file with the names and numbers that are used inside."""
+    if isinstance(content, list):
+        return [_inside(one) for one in content]
+    if not isinstance(content, dict):
+        return content
+    return {
+        _READ.get(key, key): parse_quantity(value, "s") if key in _READ else _inside(value)
+        for key, value in content.items()
+    }
