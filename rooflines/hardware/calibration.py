@@ -97,6 +97,8 @@ class Provenance(Fact):
         files: tables that the rows are from.
         rows: rows fitted to.
         shapes: distinct weight or head shapes among them.
+        shape_names: these shapes as tables name them (``4096x11008``), so that a row of one of them is known
+            to be in sample.
         left_out: rows not fitted to, by reason.
         note: what a reader should know before relying on it.
     """
@@ -106,6 +108,7 @@ class Provenance(Fact):
     files: Texts = ()
     rows: Annotated[int, Field(ge=0)] = 0
     shapes: Annotated[int, Field(ge=0)] = 0
+    shape_names: Texts = ()
     left_out: Annotated[tuple[LeftOutRows, ...], BeforeValidator(_as_tuple)] = ()
     note: str = ""
 

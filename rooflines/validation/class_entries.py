@@ -93,6 +93,7 @@ def _entry(
             files=tuple(files),
             rows=sum(len(one.measured_s) for one in rows),
             shapes=len(shapes),
+            shape_names=tuple(shapes),
             left_out=tuple(LeftOutRows(reason=reason, rows=count) for reason, count in counted.items()),
             note=_note(rows),
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -62,10 +63,13 @@ def _frame(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+        with warnings.catch_warnings():
+            # A row that is longer than the header is warned of, and cut.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False)
     except OSError as error:
         raise FileFormatError(f"kernel table {path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    except (ValueError, pd.errors.ParserWarning) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise FileFormatError(f"kernel table {path} is not a CSV file: {reason}") from None
 
