@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rooflines.speculation.acceptance import Acceptance
+from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.timing.deployment import Deployment
@@ -32,15 +33,64 @@ class Crossover:
     bound: str | None = None
 
 
-def crossover(
+@dataclass(frozen=True, slots=True)
+class BatchSearch:
+    """The speedup of every batch from 1 on, by draft length.
+
+    Attributes:
+        draft_lengths: those compared, without 0; of trees, their depths.
+        speedups: shape (batches, draft lengths).
+    """
+
+    draft_lengths: tuple[int, ...]
+    speedups: NDArray[np.float64]
+
+    @property
+    def largest_batch(self) -> int:
+        """The last batch searched."""
+        return int(self.speedups.shape[0])
+
+
+def search_batches(
     target: Deployment,
     drafter: Drafter,
-    acceptance: Acceptance,
+    acceptance: Rates,
     draft_lengths: Sequence[int],
     context: float,
     *,
     largest_batch: int,
     overhead_s: float = 0.0,
+    verify_length: int | None = None,
+) -> BatchSearch:
+    """Price every batch from 1 to `largest_batch` (0: none fits, so there is nothing to search)."""
+    lengths = tuple(length for length in draft_lengths if length > 0)
+    if not lengths or largest_batch < 1:
+        return BatchSearch(lengths, np.zeros((max(largest_batch, 0), len(lengths))))
+    batches = np.arange(1, largest_batch + 1, dtype=float)[:, None]
+    gammas = np.asarray(lengths, dtype=float)[None, :]
+    times = cycle_times(
+        target,
+        drafter,
+        batches,
+        context,
+        gammas,
+        overhead_s=overhead_s,
+        verify_length=verify_length,
+    )
+    speedups = np.asarray(cycle(times, acceptance).speedup, dtype=float)
+    return BatchSearch(lengths, np.broadcast_to(speedups, (largest_batch, len(lengths))))
+
+
+def crossover(
+    target: Deployment,
+    drafter: Drafter,
+    acceptance: Rates,
+    draft_lengths: Sequence[int],
+    context: float,
+    *,
+    largest_batch: int,
+    overhead_s: float = 0.0,
+    verify_length: int | None = None,
 ) -> Crossover:
     """Search every batch from 1 to `largest_batch` (0: none fits, so there is nothing to cross).
 
@@ -48,21 +98,39 @@ def crossover(
     in the batch: a loss at batch 1 may recover and come back later. The *last* loss-free batch decides: the
     crossover is the smallest batch from which on no draft length wins.
     """
-    batches = np.arange(1, largest_batch + 1, dtype=float)[:, None]
-    lengths = np.asarray([length for length in draft_lengths if length > 0], dtype=float)[None, :]
-    if lengths.size == 0 or largest_batch < 1:
-        return Crossover(None, largest_batch)
-    times = cycle_times(target, drafter, batches, context, lengths, overhead_s=overhead_s)
-    speedups = np.broadcast_to(cycle(times, acceptance).speedup, (largest_batch, lengths.size))
-    wins = np.flatnonzero(speedups.max(axis=1) > 1.0)
+    found = search_batches(
+        target,
+        drafter,
+        acceptance,
+        draft_lengths,
+        context,
+        largest_batch=largest_batch,
+        overhead_s=overhead_s,
+        verify_length=verify_length,
+    )
+    return end_of(found, target, drafter, context, verify_length=verify_length)
+
+
+def end_of(
+    found: BatchSearch,
+    target: Deployment,
+    drafter: Drafter,
+    context: float,
+    *,
+    verify_length: int | None = None,
+) -> Crossover:
+    """Where a search stops paying, and what binds there."""
+    if not found.draft_lengths or not found.largest_batch:
+        return Crossover(None, found.largest_batch)
+    wins = np.flatnonzero(found.speedups.max(axis=1) > 1.0)
     first_loss = 0 if wins.size == 0 else int(wins[-1]) + 1
-    if first_loss >= largest_batch:
-        return Crossover(None, largest_batch)
+    if first_loss >= found.largest_batch:
+        return Crossover(None, found.largest_batch)
     batch = first_loss + 1
-    length = float(lengths[0, speedups[first_loss].argmax()])
-    here = cycle_times(target, drafter, float(batch), context, length, overhead_s=overhead_s)
+    length = float(found.draft_lengths[int(found.speedups[first_loss].argmax())])
+    here = cycle_times(target, drafter, float(batch), context, length, verify_length=verify_length)
     operator, bound = grown_most(here.target, here.verify)
-    return Crossover(batch, largest_batch, operator, bound)
+    return Crossover(batch, found.largest_batch, operator, bound)
 
 
 def grown_most(plain: PassTime, verify: PassTime) -> tuple[str, str]:
