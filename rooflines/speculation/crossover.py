@@ -128,8 +128,10 @@ def end_of(
         return Crossover(None, found.largest_batch)
     batch = first_loss + 1
     length = float(found.draft_lengths[int(found.speedups[first_loss].argmax())])
-    here = cycle_times(target, drafter, float(batch), context, length, verify_length=verify_length)
-    operator, bound = grown_most(here.target, here.verify)
+    draft = cycle_times(target, drafter, float(batch), context, length, verify_length=verify_length).draft
+    plain = target.decode(float(batch), context)
+    verify = target.verify(float(batch), context, draft.verify_width, draft.ancestors)
+    operator, bound = grown_most(plain, verify)
     return Crossover(batch, found.largest_batch, operator, bound)
 
 

@@ -197,6 +197,6 @@ def _inside(what: str, given: Floats, measured: Floats) -> None:
     if given.size and not (given.min() >= low and given.max() <= high):
         wrong = given.min() if given.min() < low else given.max()
         raise InputError(
-            f"{what} = {wrong:g} was not measured: step times are known from {low:g} to {high:g}: measure it, "
+            f"{what} = {wrong:g} was not measured: steps are known from {low:g} to {high:g}; measure it, "
             "or use constants that were fitted"
         )
