@@ -210,7 +210,10 @@ def open_state(curve: StepCurve, decode_tokens: float, rate_per_s: float) -> Ope
     share = np.maximum(1.0 - rate_per_s * curve.extra_s[: most + 1], _LEAST_SHARE)
     token_s = curve.step_s[: most + 1] / curve.tokens_per_step[: most + 1] / share
     leaving = batches[1:] / (decode_tokens * token_s[1:])
-    logs = np.concatenate([[0.0], np.cumsum(np.log(rate_per_s / leaving))])
+    # Each arrival also takes M away from the others, who are then 1 / (1 - lambda M) more than they would be:
+    # arrivals come as jumps of that size, and the batch varies more by the mean of it and of a departure's 1.
+    calm = 2.0 * share / (1.0 + share)
+    logs = np.concatenate([[0.0], np.cumsum(calm[1:] * np.log(rate_per_s / leaving))])
     mass = np.exp(logs - logs.max())
     beyond = rate_per_s / full.rate_per_s
     tail = mass[-1] * beyond / (1.0 - beyond)
