@@ -19,6 +19,10 @@ from rooflines.errors import RooflinesError, UnknownNameError
 # Command -> (where it is, its line in the help). A test keeps the line equal to the command's own.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "plan": ("rooflines.cli.plan:plan", "Should I speculate, with which draft length, at which batch?"),
+    "capacity": (
+        "rooflines.cli.capacity:capacity",
+        "How many cards for a load, at which batch, with speculation or without?",
+    ),
     "speedup": (
         "rooflines.cli.speedup:speedup",
         "Speedup from acceptance, draft length and cost ratio alone.",
@@ -28,6 +32,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Cost, intensity and time of a pass, operator by operator.",
     ),
     "plot": ("rooflines.cli.plot:plot", "Draw rooflines and speedup curves."),
+    "measure": (
+        "rooflines.cli.measure:measure",
+        "Time this machine and what it runs, into files that are never changed.",
+    ),
     "report": ("rooflines.cli.report:report", "Remake the reports."),
     "hardware": ("rooflines.cli.hardware:hardware", "Devices: what is known about them, and who says so."),
     "models": ("rooflines.cli.models:models", "List and show models."),

@@ -236,6 +236,39 @@ class LlamaRunner:
         return self.depth if depth is None else depth
 
 
+def miniature(runner: LlamaRunner) -> LlamaRunner:
+    """A model that launches the same kernels over next to no arithmetic: a pass is the host's work alone.
+
+    Layers are as many as the runner's, 32 wide, with one head of the same size, and share their weights.
+    """
+    width, size = 32, runner.head_size
+    like = {"dtype": runner.embedding.dtype, "device": runner.embedding.device}
+
+    def matrix(outputs: int, inputs: int) -> DenseMatrix:
+        return DenseMatrix(torch.full((outputs, inputs), 1 / inputs, **like))
+
+    first = runner.layers[0]
+    layer = Layer(
+        attention_norm=torch.ones(width, **like),
+        qkv=matrix(3 * size, width),
+        query_norm=None if first.query_norm is None else torch.ones(size, **like),
+        key_norm=None if first.key_norm is None else torch.ones(size, **like),
+        output=matrix(width, size),
+        feed_forward_norm=torch.ones(width, **like),
+        gate_up=matrix(2 * width, width),
+        down=matrix(width, width),
+    )
+    return replace(
+        runner,
+        embedding=torch.ones(width, width, **like),
+        layers=(layer,) * runner.depth,
+        norm=torch.ones(width, **like),
+        head=matrix(width, width),
+        heads=1,
+        kv_heads=1,
+    )
+
+
 def is_llama_like(config: Any) -> bool:  # noqa: ANN401 - any config of transformers
     """Whether `LlamaRunner` computes what transformers computes for this config."""
     rope = getattr(config, "rope_parameters", None) or {}

@@ -1,0 +1,256 @@
+"""``rooflines measure``: time this machine and what it runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from rooflines.cli.options import emit, parse_integers
+from rooflines.errors import InputError, UnknownNameError
+from rooflines.units import parse_quantity
+
+# Command -> (where it is, its line in the help); each is imported only to run it.
+SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "machine": ("rooflines.cli.measure:machine_command", "Bandwidth, products and launches of this machine."),
+    "decode": (
+        "rooflines.cli.measure:decode_command",
+        "Passes of a model: decode, verify, prefill, head, draft.",
+    ),
+}
+
+
+class MeasureGroup(click.Group):
+    """A group that imports a command only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Commands in the order people meet them."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        """Import one command; a typo is answered with near matches."""
+        if cmd_name not in SUBCOMMANDS:
+            raise UnknownNameError("measurement", cmd_name, SUBCOMMANDS, f"(known: {', '.join(SUBCOMMANDS)})")
+        module, attribute = SUBCOMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in SUBCOMMANDS.items()])
+
+
+@click.group(cls=MeasureGroup)
+def measure() -> None:
+    """Time this machine and what it runs, into files that are never changed."""
+
+
+def device_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add ``--device`` and ``--threads``."""
+    for option in (
+        click.option(
+            "--threads",
+            default=1,
+            show_default=True,
+            type=click.IntRange(1, 4096),
+            help="Threads that compute.",
+        ),
+        click.option(
+            "--device", default="cpu", show_default=True, metavar="cpu|cuda", help="Where to compute."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("machine")
+@click.option(
+    "--output",
+    required=True,
+    metavar="FILE.toml",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The profile; the raw times go into FILE.json beside it.",
+)
+@device_options
+@click.option(
+    "--stream", metavar="SIZE", help="Array that is read, such as '512 MiB' (default: 8 x last cache)."
+)
+@click.option(
+    "--gemm",
+    "gemm_side",
+    type=click.IntRange(16, 65536),
+    help="Side of square products (default: 1024 or 8192).",
+)
+@click.option("--dtype", "dtypes", multiple=True, metavar="fp32|bf16|fp16|int8", help="Products; repeatable.")
+@click.option(
+    "--rounds", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Times of each."
+)
+def machine_command(
+    output: Path,
+    device: str,
+    threads: int,
+    stream: str | None,
+    gemm_side: int | None,
+    dtypes: tuple[str, ...],
+    rounds: int,
+) -> None:
+    """Bandwidth, products and launches of this machine.
+
+    Writes a hardware profile that every command takes as --hardware FILE: read and copy bandwidth beyond the
+    last cache, rate of square products by dtype, cost of a launch.
+    """
+    from rooflines.measurement.files import refuse_to_replace
+    from rooflines.measurement.probe import MachineQuestion, measure_machine
+    from rooflines.measurement.profile_toml import profile_text
+
+    if output.suffix != ".toml":
+        raise InputError(f"{output} is no name of a profile: end it with .toml")
+    refuse_to_replace(output)
+    question = MachineQuestion(
+        device=device,
+        threads=threads,
+        dtypes=dtypes or None,
+        stream_bytes=None if stream is None else int(parse_quantity(stream, "byte")),
+        gemm_side=gemm_side,
+        rounds=rounds,
+    )
+    raw = output.with_suffix(".json")
+    with progress_bar("machine") as progress:
+        file = measure_machine(question, raw, progress)
+    emit(profile_text(file, raw.name), output)
+    _tell(file.stability.stable, file.stability.advice, output, raw)
+
+
+@click.command("decode")
+@click.option("--model", required=True, metavar="PATH|HUB ID|PRESET", help="A preset gets random weights.")
+@click.option(
+    "--output",
+    required=True,
+    metavar="FILE.json",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The raw times; a killed run continues when it is started again.",
+)
+@click.option("--dtype", default="bf16", show_default=True, metavar="bf16|fp32|fp16", help="Of the weights.")
+@device_options
+@click.option("--batch", default="1,2,4,8,16", show_default=True, metavar="A,B|A..B", help="Sequences.")
+@click.option(
+    "--positions",
+    default="1,2,3,4,5,6,8,9,12,16,24,32",
+    show_default=True,
+    metavar="A,B|A..B",
+    help="New positions per sequence: 1 decodes, more verify.",
+)
+@click.option("--context", default="16,128,512,1024", show_default=True, help="Positions cached before.")
+@click.option("--depth", help="Layers to run, such as 1,10,20 (default: all, half and a few).")
+@click.option(
+    "--prefill", default="16,64,128,256,512", show_default=True, help="Lengths of prompts; 0 for none."
+)
+@click.option("--cross", is_flag=True, help="Every combination instead of each axis alone.")
+@click.option(
+    "--int4-group",
+    default="32",
+    show_default=True,
+    type=click.Choice(["0", "32", "64", "128", "256"]),
+    help="0: no int4 copy.",
+)
+@click.option(
+    "--rounds", default=20, show_default=True, type=click.IntRange(1, 10_000), help="Times of each."
+)
+@click.option("--graphs/--no-graphs", default=True, show_default=True, help="CUDA graphs, on a GPU.")
+@click.option(
+    "--lean/--no-lean", default=True, show_default=True, help="Our forward pass, or transformers' own."
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=click.IntRange(0), help="Of weights, tokens, order."
+)
+def decode_command(
+    model: str,
+    output: Path,
+    dtype: str,
+    device: str,
+    threads: int,
+    batch: str,
+    positions: str,
+    context: str,
+    depth: str | None,
+    prefill: str,
+    cross: bool,
+    int4_group: str,
+    rounds: int,
+    graphs: bool,
+    lean: bool,
+    seed: int,
+) -> None:
+    """Passes of a model: decode, verify, prefill, head, draft.
+
+    Times T(batch, new positions, context, depth) over a static cache, in interleaved rounds, on the CPU time
+    of the thread or between events of a GPU. Each axis is varied alone from the first value of the others, and
+    widths at the first and the last context.
+    """
+    from rooflines.measurement.cases import Grid
+    from rooflines.measurement.decode import DecodeQuestion, measure_decode
+    from rooflines.measurement.files import refuse_to_replace
+    from rooflines.measurement.models import load_model
+
+    refuse_to_replace(output)
+    batches, widths = parse_integers(batch, "batch", 1), parse_integers(positions, "positions", 1)
+    contexts, prompts = parse_integers(context, "context", 0), parse_integers(prefill, "prefill", 0)
+    depths = () if depth is None else parse_integers(depth, "depth", 1)
+    loaded = load_model(model, dtype, device, seed, lean=lean)
+    grid = Grid(
+        batches=batches,
+        positions=widths,
+        contexts=contexts,
+        depths=depths
+        if depth or loaded.runner.name == "transformers"
+        else _default_depths(loaded.runner.depth),
+        prefills=tuple(length for length in prompts if length),
+        cross=cross,
+    )
+    question = DecodeQuestion(
+        grid=grid,
+        threads=threads,
+        rounds=rounds,
+        group_size=int(int4_group) or None,
+        graphs=graphs,
+        seed=seed,
+    )
+    with progress_bar("decode") as progress:
+        file = measure_decode(loaded, question, output, progress)
+    _tell(file.stability.stable, file.stability.advice, output)
+
+
+def _default_depths(layers: int) -> tuple[int, ...]:
+    """One layer, a third, two thirds: enough to tell what a layer costs from what a pass costs."""
+    return tuple(sorted({1, max(layers // 3, 1), max(2 * layers // 3, 1)}))
+
+
+def _tell(stable: bool, advice: str, *written: Path) -> None:
+    for path in written:
+        click.echo(f"wrote {path}")
+    click.echo(f"{'stable' if stable else 'UNSTABLE'}: {advice}")
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with the time left on a terminal's stderr; silent elsewhere.
+
+    It is drawn between timings only: a bar that redraws itself would run while the machine is measured.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+
+        def told(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total, refresh=True)
+
+        yield told
