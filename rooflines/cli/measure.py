@@ -189,8 +189,8 @@ def decode_command(
     """Passes of a model: decode, verify, prefill, head, draft.
 
     Times T(batch, new positions, context, depth) over a static cache, in interleaved rounds, on the CPU time
-    of the thread or between events of a GPU. Each axis is varied alone from the first value of the others, and
-    widths at the first and the last context.
+    of the thread or between events of a GPU. Each axis is varied alone from the first value of the others,
+    and widths at the first and the last context.
     """
     from rooflines.measurement.cases import Grid
     from rooflines.measurement.decode import DecodeQuestion, measure_decode

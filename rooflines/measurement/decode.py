@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import JsonValue
 
-from rooflines import __version__
 from rooflines.errors import InputError
 from rooflines.measurement.cases import Case, Grid, plan_cases
 from rooflines.measurement.clock import timer
@@ -17,7 +16,7 @@ from rooflines.measurement.files import Journal
 from rooflines.measurement.models import LoadedModel
 from rooflines.measurement.rounds import Progress, Rounds, Task, run_rounds
 from rooflines.measurement.schema import DecodeFile, Inputs, Sample
-from rooflines.measurement.surroundings import environment, machine_facts, now, versions
+from rooflines.measurement.surroundings import environment, machine_facts, now, rooflines_version, versions
 from rooflines.measurement.threads import computing_threads
 
 if TYPE_CHECKING:
@@ -90,7 +89,12 @@ def measure_decode(
         seed=question.seed,
         options=question.options(),
     )
-    asked = {"kind": "decode", "rooflines": __version__, "device": machine.device, **inputs.model_dump()}
+    asked = {
+        "kind": "decode",
+        "rooflines": rooflines_version(),
+        "device": machine.device,
+        **inputs.model_dump(),
+    }
     journal = Journal.open(output, asked)
     with computing_threads(question.threads):
         rounds = run_rounds(
@@ -104,7 +108,7 @@ def measure_decode(
         )
     file = DecodeFile(
         created=now(),
-        rooflines=__version__,
+        rooflines=rooflines_version(),
         machine=machine,
         versions=versions(),
         inputs=inputs,

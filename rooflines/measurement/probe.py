@@ -10,14 +10,20 @@ from typing import Any, Final
 import numpy as np
 from pydantic import JsonValue
 
-from rooflines import __version__
 from rooflines.errors import InputError, UnknownNameError
 from rooflines.measurement.clock import Work, timer
 from rooflines.measurement.files import Journal
 from rooflines.measurement.models import require_torch
 from rooflines.measurement.rounds import Progress, Rounds, Task, run_rounds
 from rooflines.measurement.schema import Inputs, MachineFacts, MachineFile, ProbeSample
-from rooflines.measurement.surroundings import environment, last_cache_bytes, machine_facts, now, versions
+from rooflines.measurement.surroundings import (
+    environment,
+    last_cache_bytes,
+    machine_facts,
+    now,
+    rooflines_version,
+    versions,
+)
 from rooflines.measurement.threads import computing_threads
 
 # Formats that torch multiplies at speed on each kind of device; fp16 on CPUs has no kernel of its own.
@@ -93,7 +99,7 @@ def measure_machine(question: MachineQuestion, output: Path, progress: Progress)
         "environment": {**environment()},
     }
     journal = Journal.open(
-        output, {"kind": "machine", "rooflines": __version__, "device": machine.device, **options}
+        output, {"kind": "machine", "rooflines": rooflines_version(), "device": machine.device, **options}
     )
     with computing_threads(question.threads), torch.inference_mode():
         probes = _probes(question.device, stream, side, dtypes)
@@ -108,7 +114,7 @@ def measure_machine(question: MachineQuestion, output: Path, progress: Progress)
         )
     file = MachineFile(
         created=now(),
-        rooflines=__version__,
+        rooflines=rooflines_version(),
         machine=machine,
         versions=versions(),
         inputs=Inputs(options=options),

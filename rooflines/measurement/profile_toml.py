@@ -40,6 +40,7 @@ def profile_text(file: MachineFile, raw_name: str) -> str:
     for (quantity, dtype), sample in by_name.items():
         if quantity == "gemm":
             tables[f"peaks.{dtype}"] = _rate(sample, f"square products of {sample.shape[0]}", where)
+    exceptions = _ridge_exceptions([name for name in tables if name.startswith("peaks.")], machine.kind)
     tools = ", ".join(f"{name} {version}" for name, version in file.versions.items())
     source = (
         f"rooflines {file.rooflines} measure machine, {file.created}, {machine.system}, {tools}; raw times "
@@ -53,6 +54,7 @@ def profile_text(file: MachineFile, raw_name: str) -> str:
         "kind": machine.kind,
     }
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
+    lines += exceptions
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
     lines += ["", "[sources]", f"{_SOURCE} = {json.dumps(source, ensure_ascii=False)}"]
@@ -63,6 +65,14 @@ def profile_id(device: str, threads: int | None) -> str:
     """An id out of a device's name: ``AMD EPYC`` on one thread is ``measured-amd-epyc-1t``."""
     words: Sequence[str] = re.findall(r"[a-z0-9]+", device.lower())
     return "-".join(["measured", *words, *([] if threads is None else [f"{threads}t"])])
+
+
+def _ridge_exceptions(peaks: Sequence[str], kind: str) -> list[str]:
+    """A core has far less arithmetic for its bandwidth than the GPUs that the lint rule was made for."""
+    if kind != "cpu":
+        return []
+    reason = "cores, not a GPU: measured arithmetic is small beside measured bandwidth"
+    return ["", "[[exceptions]]", 'rule = "ridge"', f"fields = {json.dumps(peaks)}", f'reason = "{reason}"']
 
 
 def _rate(sample: ProbeSample, what: str, where: str, copy: ProbeSample | None = None) -> Mapping[str, str]:

@@ -35,6 +35,11 @@ def environment() -> dict[str, str]:
     return {name: os.environ[name] for name in _SETTINGS if name in os.environ}
 
 
+def rooflines_version() -> str:
+    """The version that is installed."""
+    return metadata.version("rooflines")
+
+
 def versions() -> dict[str, str]:
     """Versions of what runs."""
     found = {"python": platform.python_version()}
