@@ -10,24 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
 
 from rooflines.errors import InputError
-from rooflines.measurement.speculation.protocol import (
-    Cache,
-    Clock,
-    Draft,
-    Drafter,
-    Instant,
-    LanguageModel,
-    Logits,
-)
+from rooflines.measurement.clock import Timing, Work
+from rooflines.measurement.speculation.protocol import Cache, Draft, Drafter, LanguageModel, Logits
 from rooflines.measurement.speculation.rejection import Tokens
 from rooflines.measurement.speculation.sampling import Reading, Sampling, judge
 
 Result = TypeVar("Result")
+Timer = Callable[[Work], Timing]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +69,9 @@ class CycleRecord:
     """
 
     context: int
-    draft: Instant
-    verify: Instant
-    other: Instant
+    draft: Timing
+    verify: Timing
+    other: Timing
     drafted: int
     accepted: int
 
@@ -107,7 +102,7 @@ class Sample:
     new_positions: int
     context: int
     depth: int
-    time: Instant
+    time: Timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +138,7 @@ class Run:
 
     tokens: tuple[int, ...]
     cycles: tuple[CycleRecord, ...]
-    plain: tuple[Instant, ...]
+    plain: tuple[Timing, ...]
     samples: tuple[Sample, ...]
     divergences: tuple[Divergence, ...]
 
@@ -158,7 +153,7 @@ def run(
     open_drafter: Callable[[Cache, int], Drafter],
     prompt: Tokens,
     wanted: Wanted,
-    clock: Clock,
+    time_once: Timer,
 ) -> Run:
     """Decode one prompt speculatively and plainly, side by side.
 
@@ -167,14 +162,14 @@ def run(
         open_drafter: makes the drafter of this run from the target's cache and the positions it must hold.
         prompt: shape [S], 2 tokens or more.
         wanted: how much, and how.
-        clock: the clocks to read.
+        time_once: does a piece of work and says how long it took.
 
     Raises:
         InputError: a prompt of fewer than two tokens.
     """
     if len(prompt) < 2:  # noqa: PLR2004 - one to cache, one to feed
         raise InputError(f"the prompt has {len(prompt)} tokens: it needs 2 or more")
-    sides = _Sides(target, open_drafter, prompt, wanted, clock)
+    sides = _Sides(target, open_drafter, prompt, wanted, time_once)
     while sides.emitted < wanted.tokens:
         record = sides.cycle()
         sides.catch_up(record.emitted)
@@ -191,10 +186,10 @@ class _Sides:
         open_drafter: Callable[[Cache, int], Drafter],
         prompt: Tokens,
         wanted: Wanted,
-        clock: Clock,
+        time_once: Timer,
     ) -> None:
         room = positions_needed(len(prompt), wanted)
-        self.target, self.wanted, self.clock = target, wanted, clock
+        self.target, self.wanted, self.time_once = target, wanted, time_once
         self.cache, self.plain_cache = target.new_cache(room), target.new_cache(room)
         self.buffer = np.zeros(room, dtype=np.int64)
         self.buffer[: len(prompt)] = prompt
@@ -205,7 +200,7 @@ class _Sides:
         self.drafter = open_drafter(self.cache, room)
         self.drafter.prefill(prompt)
         self.cycles: list[CycleRecord] = []
-        self.plain: list[Instant] = []
+        self.plain: list[Timing] = []
         self.samples: list[Sample] = []
         self.divergences: list[Divergence] = []
 
@@ -220,24 +215,13 @@ class _Sides:
     def cycle(self) -> CycleRecord:
         """Draft, verify, accept, roll back."""
         context = self.length - 1
-        start = self.clock()
-        draft = self.drafter.draft(self.sequence, self.wanted.draft_length)
-        drafted = self.clock()
+        draft, drafting = self._timed(lambda: self.drafter.draft(self.sequence, self.wanted.draft_length))
         self.cache.roll_back(context)  # a drafter that shares the cache has written beyond it
-        reading = self._read(np.append(self.sequence[-1:], draft.tokens), self.cache)
-        verified = self.clock()
-        accepted = self._accept(draft, reading)
-        done = self.clock()
-        record = CycleRecord(
-            context,
-            drafted.since(start),
-            verified.since(drafted),
-            done.since(verified),
-            len(draft.tokens),
-            accepted,
-        )
-        self.cycles.append(record)
-        return record
+        fed = np.append(self.sequence[-1:], draft.tokens)
+        reading, verifying = self._timed(lambda: self._read(fed, self.cache))
+        accepted, accepting = self._timed(lambda: self._accept(draft, reading))
+        self.cycles.append(CycleRecord(context, drafting, verifying, accepting, len(draft.tokens), accepted))
+        return self.cycles[-1]
 
     def _accept(self, draft: Draft, reading: Reading) -> int:
         verdict = judge(reading, draft, self.wanted.forced_acceptance, self.generator)
@@ -252,12 +236,14 @@ class _Sides:
     def catch_up(self, count: int) -> None:
         """Decode plainly, step by step, given the `count` tokens that speculation has just emitted."""
         for position in range(self.length - count, self.length):
-            fed = self.buffer[position - 1 : position]
-            start = self.clock()
-            logits = self.target.forward(fed, self.plain_cache)
-            chosen = self.wanted.sampling.read(logits).pick(self.generator)
-            self.plain.append(self.clock().since(start))
-            self._compare(position, int(chosen[-1]), logits)
+            (chosen, logits), time = self._timed(partial(self._plain_step, position))
+            self.plain.append(time)
+            self._compare(position, chosen, logits)
+
+    def _plain_step(self, position: int) -> tuple[int, Logits]:
+        """The token that plain decoding chooses for a position, and why."""
+        logits = self.target.forward(self.buffer[position - 1 : position], self.plain_cache)
+        return int(self.wanted.sampling.read(logits).pick(self.generator)[-1]), logits
 
     def _compare(self, position: int, chosen: int, logits: Logits) -> None:
         comparable = self.wanted.forced_acceptance is None and not self.wanted.sampling.temperature
@@ -272,18 +258,19 @@ class _Sides:
         """Time a pass as wide as the last verify, and what the drafter repeats; leave no trace."""
         context = self.length - 1
         fed = np.resize(self.sequence[-width:], width)  # a short prompt repeats itself
-        start = self.clock()
-        self._read(fed, self.plain_cache)
-        passed = self.clock()
+        _, passing = self._timed(lambda: self._read(fed, self.plain_cache))
         self.plain_cache.roll_back(context)
-        drafting = self.clock()
-        tokens = self.drafter.rehearse(self.sequence, self.wanted.draft_length)
-        drafted = self.clock()
+        tokens, drafting = self._timed(lambda: self.drafter.rehearse(self.sequence, self.wanted.draft_length))
         self.cache.roll_back(context)
         self.samples += (
-            Sample("step", width, context, self.target.depth, passed.since(start)),
-            Sample("draft", tokens, context, self.drafter.depth, drafted.since(drafting)),
+            Sample("step", width, context, self.target.depth, passing),
+            Sample("draft", tokens, context, self.drafter.depth, drafting),
         )
+
+    def _timed(self, work: Callable[[], Result]) -> tuple[Result, Timing]:
+        results: list[Result] = []
+        time = self.time_once(lambda: results.append(work()))
+        return results[0], time
 
     def _read(self, fed: Tokens, cache: Cache) -> Reading:
         return self.wanted.sampling.read(self.target.forward(fed, cache))

@@ -1,10 +1,9 @@
-"""What the loop needs of a model, of a drafter and of a clock; torch is one way to provide it."""
+"""What the loop needs of a model and of a drafter; torch is one way to provide it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,22 +77,3 @@ class Drafter(Protocol):
 
     def rehearse(self, tokens: Tokens, draft_length: int) -> int:
         """Do once what a draft does over and over, leaving no trace; how many tokens it yields."""
-
-
-class Instant(NamedTuple):
-    """Two clocks read together.
-
-    Attributes:
-        cpu_s: CPU time of this thread (s).
-        wall_s: time that passed (s).
-    """
-
-    cpu_s: float
-    wall_s: float
-
-    def since(self, start: Instant) -> Instant:
-        """How much passed from `start` to this reading."""
-        return Instant(self.cpu_s - start.cpu_s, self.wall_s - start.wall_s)
-
-
-Clock = Callable[[], Instant]

@@ -9,7 +9,6 @@ from rooflines.measurement import schema
 from rooflines.measurement.speculation.choices import DrafterChoice
 from rooflines.measurement.speculation.loop import CycleRecord, Run, Sample, Wanted
 from rooflines.measurement.speculation.prompts import Prompt
-from rooflines.measurement.speculation.protocol import Instant
 
 # Bits of the fraction, and exponent of the smallest normal number (IEEE 754; bf16 has the exponents of fp32).
 _FORMATS: Final = {"fp32": (23, -126), "bf16": (7, -126), "fp16": (10, -14)}
@@ -25,7 +24,7 @@ def resolution(value: float, dtype: str) -> float:
 
 
 def speculation_run(
-    run: Run, choice: DrafterChoice, prompt: Prompt, wanted: Wanted, *, dtype: str, on_gpu: bool
+    run: Run, choice: DrafterChoice, prompt: Prompt, wanted: Wanted, dtype: str
 ) -> schema.SpeculationRun:
     """One run as a file holds it.
 
@@ -35,7 +34,6 @@ def speculation_run(
         prompt: what was continued.
         wanted: what was asked.
         dtype: of the arithmetic, for the rounding that divergences are compared with.
-        on_gpu: whether time that passed is the time of the device: the clock has waited for it.
     """
     return schema.SpeculationRun(
         drafter=choice.family,
@@ -45,10 +43,10 @@ def speculation_run(
         draft_length=wanted.draft_length,
         temperature=wanted.sampling.temperature,
         forced_acceptance=wanted.forced_acceptance,
-        cycles=tuple(_cycle(cycle, on_gpu=on_gpu) for cycle in run.cycles),
-        plain_s=tuple(_seconds(instant, on_gpu=on_gpu) for instant in run.plain),
-        plain_wall_s=tuple(instant.wall_s for instant in run.plain),
-        samples=tuple(_sample(sample, on_gpu=on_gpu) for sample in run.samples),
+        cycles=tuple(_cycle(cycle) for cycle in run.cycles),
+        plain_s=tuple(time.seconds for time in run.plain),
+        plain_wall_s=tuple(time.wall_s for time in run.plain),
+        samples=tuple(_sample(sample) for sample in run.samples),
         divergences=tuple(
             schema.Divergence(index=one.index, gap=one.gap, resolution=resolution(one.top_logit, dtype))
             for one in run.divergences
@@ -61,18 +59,12 @@ def is_near_tie(divergence: schema.Divergence) -> bool:
     return divergence.gap <= NEAR_TIE_STEPS * divergence.resolution
 
 
-def _seconds(instant: Instant, *, on_gpu: bool) -> float:
-    return instant.wall_s if on_gpu else instant.cpu_s
-
-
-def _cycle(cycle: CycleRecord, *, on_gpu: bool) -> schema.Cycle:
-    parts = (cycle.draft, cycle.verify, cycle.other)
-    draft_s, verify_s, other_s = (_seconds(part, on_gpu=on_gpu) for part in parts)
+def _cycle(cycle: CycleRecord) -> schema.Cycle:
     return schema.Cycle(
-        draft_s=draft_s,
-        verify_s=verify_s,
-        other_s=other_s,
-        wall_s=sum(part.wall_s for part in parts),
+        draft_s=cycle.draft.seconds,
+        verify_s=cycle.verify.seconds,
+        other_s=cycle.other.seconds,
+        wall_s=cycle.draft.wall_s + cycle.verify.wall_s + cycle.other.wall_s,
         drafted=cycle.drafted,
         accepted=cycle.accepted,
         emitted=cycle.emitted,
@@ -81,7 +73,7 @@ def _cycle(cycle: CycleRecord, *, on_gpu: bool) -> schema.Cycle:
     )
 
 
-def _sample(sample: Sample, *, on_gpu: bool) -> schema.Sample:
+def _sample(sample: Sample) -> schema.Sample:
     return schema.Sample(
         case=sample.case,
         batch=1,
@@ -90,5 +82,5 @@ def _sample(sample: Sample, *, on_gpu: bool) -> schema.Sample:
         depth=sample.depth,
         cpu_s=(sample.time.cpu_s,),
         wall_s=(sample.time.wall_s,),
-        device_s=(sample.time.wall_s,) if on_gpu else (),
+        device_s=() if sample.time.device_s is None else (sample.time.device_s,),
     )

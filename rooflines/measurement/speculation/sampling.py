@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -112,6 +112,9 @@ class Sampling:
         if self.temperature:
             return Spread(distribution(logits.array(), self.temperature))
         return Certain(logits.first_choices())
+
+
+GREEDY: Final = Sampling()
 
 
 def judge(

@@ -34,7 +34,9 @@ def _run(error=0.3, shared=True, prompt=PROMPT, **wanted):
     target = toys.ToyModel(clock)
     drafter = toys.ToyModel(clock, step_s=0.1, token_s=0.01, error=error)
     wanted = Wanted(**{"tokens": 30, "draft_length": 3, "sampling": GREEDY, **wanted})
-    seen = run(target, _drafter(drafter, shared=shared, sampling=wanted.sampling), prompt, wanted, clock)
+    seen = run(
+        target, _drafter(drafter, shared=shared, sampling=wanted.sampling), prompt, wanted, clock.time_once
+    )
     return seen, target, drafter
 
 
@@ -60,7 +62,7 @@ def test_prompt_lookup_says_what_plain_decoding_says(prompt):
     clock = toys.ToyClock()
     target = toys.ToyModel(clock)
     wanted = Wanted(20, 4, GREEDY)
-    seen = run(target, lambda _cache, _room: PromptLookup(), np.array(prompt), wanted, clock)
+    seen = run(target, lambda _cache, _room: PromptLookup(), np.array(prompt), wanted, clock.time_once)
     assert seen.tokens == toys.decode(target, prompt, len(seen.tokens))
     assert all(cycle.drafted <= 4 for cycle in seen.cycles)
 
@@ -156,7 +158,7 @@ def test_a_plain_decoder_that_rounds_otherwise_is_found_out():
     clock = toys.ToyClock()
     target = Coarse(clock)
     drafter = toys.ToyModel(clock, error=0.2)
-    seen = run(target, _drafter(drafter, shared=True), PROMPT, Wanted(60, 2, GREEDY), clock)
+    seen = run(target, _drafter(drafter, shared=True), PROMPT, Wanted(60, 2, GREEDY), clock.time_once)
     assert seen.divergences
     for divergence in seen.divergences:
         assert 0 < divergence.gap < 0.2
@@ -168,7 +170,7 @@ def test_caches_have_room_for_the_last_cycle():
     wanted = Wanted(1, 8, GREEDY)
     clock = toys.ToyClock()
     target = toys.ToyModel(clock)  # its cache asserts that it is never overfull
-    seen = run(target, _drafter(toys.ToyModel(clock), shared=False), PROMPT, wanted, clock)
+    seen = run(target, _drafter(toys.ToyModel(clock), shared=False), PROMPT, wanted, clock.time_once)
     assert len(seen.tokens) == 9
     assert positions_needed(5, wanted) == 5 + 1 + 18
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rooflines.measurement.speculation.protocol import Instant
+from rooflines.measurement.clock import Timing
 
 VOCABULARY = 11
 
@@ -41,8 +41,10 @@ class ToyClock:
     def __init__(self):
         self.seconds = 0.0
 
-    def __call__(self):
-        return Instant(self.seconds, 2 * self.seconds)
+    def time_once(self, work):
+        start = self.seconds
+        work()
+        return Timing(self.seconds - start, 2 * (self.seconds - start))
 
 
 class ToyModel:
