@@ -32,10 +32,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Cost, intensity and time of a pass, operator by operator.",
     ),
     "plot": ("rooflines.cli.plot:plot", "Draw rooflines and speedup curves."),
-    "measure": (
-        "rooflines.cli.measure:measure",
-        "Time this machine and what it runs, into files that are never changed.",
-    ),
+    "measure": ("rooflines.cli.measure:measure", "Time this machine and what runs on it."),
     "report": ("rooflines.cli.report:report", "Remake the reports."),
     "hardware": ("rooflines.cli.hardware:hardware", "Devices: what is known about them, and who says so."),
     "models": ("rooflines.cli.models:models", "List and show models."),

@@ -47,7 +47,7 @@ class MeasureGroup(click.Group):
 
 @click.group(cls=MeasureGroup)
 def measure() -> None:
-    """Time this machine and what it runs, into files that are never changed."""
+    """Time this machine and what runs on it."""
 
 
 def device_options(command: Callable[..., object]) -> Callable[..., object]:

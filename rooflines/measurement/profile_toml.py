@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rooflines.hardware.lint import lint_profile
+from rooflines.hardware.profile import HardwareProfile
 from rooflines.measurement.probe import sustained
 from rooflines.measurement.schema import MachineFile, ProbeSample
 from rooflines.measurement.surroundings import last_cache_bytes
@@ -40,7 +43,6 @@ def profile_text(file: MachineFile, raw_name: str) -> str:
     for (quantity, dtype), sample in by_name.items():
         if quantity == "gemm":
             tables[f"peaks.{dtype}"] = _rate(sample, f"square products of {sample.shape[0]}", where)
-    exceptions = _ridge_exceptions([name for name in tables if name.startswith("peaks.")], machine.kind)
     tools = ", ".join(f"{name} {version}" for name, version in file.versions.items())
     source = (
         f"rooflines {file.rooflines} measure machine, {file.created}, {machine.system}, {tools}; raw times "
@@ -54,11 +56,11 @@ def profile_text(file: MachineFile, raw_name: str) -> str:
         "kind": machine.kind,
     }
     lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
-    lines += exceptions
     for name, table in tables.items():
         lines += ["", f"[{name}]", *(f"{key} = {json.dumps(value)}" for key, value in table.items())]
     lines += ["", "[sources]", f"{_SOURCE} = {json.dumps(source, ensure_ascii=False)}"]
-    return "\n".join(lines)
+    text = "\n".join(lines)
+    return "\n".join([*lines[: len(head)], "", *_exceptions(text), *lines[len(head) + 1 :]])
 
 
 def profile_id(device: str, threads: int | None) -> str:
@@ -67,12 +69,14 @@ def profile_id(device: str, threads: int | None) -> str:
     return "-".join(["measured", *words, *([] if threads is None else [f"{threads}t"])])
 
 
-def _ridge_exceptions(peaks: Sequence[str], kind: str) -> list[str]:
-    """A core has far less arithmetic for its bandwidth than the GPUs that the lint rule was made for."""
-    if kind != "cpu":
+def _exceptions(text: str) -> list[str]:
+    """A core has less arithmetic for its bandwidth than the GPUs that the rule on ridge points is made for."""
+    profile = HardwareProfile.read(tomllib.loads(text), "the profile of this machine")
+    fields = [one.field for one in lint_profile(profile) if one.rule == "ridge" and one.verdict == "fails"]
+    if not fields:
         return []
-    reason = "cores, not a GPU: measured arithmetic is small beside measured bandwidth"
-    return ["", "[[exceptions]]", 'rule = "ridge"', f"fields = {json.dumps(peaks)}", f'reason = "{reason}"']
+    reason = "measured on this machine: square products and streaming reads, not a datasheet's peaks"
+    return ["[[exceptions]]", 'rule = "ridge"', f"fields = {json.dumps(fields)}", f'reason = "{reason}"', ""]
 
 
 def _rate(sample: ProbeSample, what: str, where: str, copy: ProbeSample | None = None) -> Mapping[str, str]:
