@@ -31,6 +31,7 @@ _SHOWN: Final = {
     "drafter": "drafter",
     "batch": "batch",
     "draft_length": "draft",
+    "verify_width": "verify",
     "tokens_per_cycle": "tokens/cycle",
     "target_step_s": "target step",
     "draft_s": "draft time",
@@ -52,16 +53,23 @@ _SHOWN: Final = {
     "drafters",
     required=True,
     multiple=True,
-    metavar="KIND[:MODEL][:KEY=VALUE,..]",
-    help="Who drafts, such as independent:llama-3.2-1b; repeat it to compare.",
+    metavar="KIND[:MODEL][,KEY=VALUE..]",
+    help="Who drafts: independent:llama-3.2-1b, eagle3:depth=6,topk=10,nodes=59, ...; repeat it to compare.",
 )
 @click.option(
     "--acceptance",
+    "acceptances",
     required=True,
-    metavar="ALPHA|DEFINITION:VALUES",
-    help="0.8, conditional:0.8,0.75, survival:..., accepted-length:3.1@5 ...",
+    multiple=True,
+    metavar="[NAME=]ALPHA|DEFINITION:VALUES",
+    help="0.8, conditional:0.8,0.75, survival:..., accepted-length:3.1@5 ...; repeat it with NAME= (a "
+    "drafter as written, or its kind) to give each its own.",
 )
 @click.option("--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths.")
+@click.option("--verify-length", type=int, help="Drafted tokens that are verified at most (default: all).")
+@click.option(
+    "--adaptive-verify", is_flag=True, help="Also choose how many drafted positions of a batch to verify."
+)
 @click.option("--batch", default="1", show_default=True, metavar="A..B|A,B", help="Sequences in the batch.")
 @click.option(
     "--context", required=True, type=click.IntRange(0, LARGEST_COUNT), help="Cached positions per sequence."
@@ -80,8 +88,10 @@ def plan(
     hardware: str,
     target: str,
     drafters: tuple[str, ...],
-    acceptance: str,
+    acceptances: tuple[str, ...],
     draft_length: str,
+    verify_length: int | None,
+    adaptive_verify: bool,
     batch: str,
     context: int,
     cycle_overhead: str,
@@ -106,7 +116,7 @@ def plan(
             hardware=hardware,
             target=target,
             drafters=drafters,
-            acceptance=acceptance,
+            acceptance=acceptances[0] if len(acceptances) == 1 else acceptances,
             draft_lengths=parse_integers(draft_length, "draft length", 0),
             batches=parse_integers(batch, "batch", 1),
             context=context,
@@ -120,6 +130,8 @@ def plan(
             cycle_overhead=cycle_overhead,
             calibration=calibration,
             memory_reserve=memory_reserve,
+            verify_length=verify_length,
+            adaptive_verify=adaptive_verify,
         )
     )
     for note in answer.warnings:
@@ -151,13 +163,52 @@ def plan_text(answer: Plan, fmt: str) -> str:
         raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
     parts = [
         answer.text,
-        f"Basis: {answer.basis}. Acceptance: {answer.question.acceptance}, as given.",
+        f"Basis: {answer.basis}. Acceptance: {_acceptance(answer)}, as given.",
         render(_readable(answer), fmt),
         render(_memory(answer), fmt, "Memory of one device"),
         render(_break_even(answer), fmt, "What would change the answer"),
+        *([render(_schedule(answer), fmt, "Draft by batch")] if answer.schedule else ()),
+        *([render(_budget(answer), fmt, "How much of a draft to verify")] if answer.verify_budget else ()),
         "Not modelled: " + "; ".join(answer.not_modeled) + ".",
     ]
     return "\n\n".join(parts)
+
+
+def _acceptance(answer: Plan) -> str:
+    texts = {entry["acceptance"] for entry in answer.acceptances}
+    if len(texts) == 1:
+        return texts.pop()
+    return ", ".join(f"{entry['drafter']} {entry['acceptance']}" for entry in answer.acceptances)
+
+
+def _schedule(answer: Plan) -> dict[str, list[object]]:
+    several = len(answer.question.drafters) > 1
+    return {
+        "batch": [
+            f"{entry['first_batch']}..{entry['last_batch']}"
+            if entry["last_batch"] > entry["first_batch"]
+            else entry["first_batch"]
+            for entry in answer.schedule
+        ],
+        **({"drafter": [entry["drafter"] or "none" for entry in answer.schedule]} if several else {}),
+        "draft": [entry["draft_length"] for entry in answer.schedule],
+        "speedup at least": [entry["speedup"] for entry in answer.schedule],
+    }
+
+
+def _budget(answer: Plan) -> dict[str, list[object]]:
+    titles = {
+        "drafter": "drafter",
+        "batch": "batch",
+        "draft_length": "draft",
+        "verify_length": "verified",
+        "verify_positions": "positions",
+        "tokens_per_cycle": "tokens/cycle",
+        "tokens_per_s": "tokens/s",
+        "tokens_per_s_all_verified": "tokens/s, all verified",
+        "speedup": "speedup",
+    }
+    return {title: [row[name] for row in answer.verify_budget] for name, title in titles.items()}
 
 
 def _readable(answer: Plan) -> dict[str, list[object]]:

@@ -15,10 +15,12 @@ from typing import Final
 from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.acceptance_presets import acceptance_preset
-from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.definitions import DEFINITIONS, acceptance_from, branches_from, definition
 
 PRESET: Final = "preset"
+# Definitions that give a rate to every guess of a tree.
+BRANCHING: Final = ("medusa", "sequoia")
 
 
 def parse_acceptance(text: str) -> Acceptance:
@@ -48,6 +50,23 @@ def parse_branches(text: str) -> BranchAcceptance:
         return acceptance_preset(values.strip()).branches()
     rows, _ = _values(values, text)
     return branches_from(name.strip(), rows)
+
+
+def parse_rates(text: str) -> Rates:
+    """Read an acceptance with all that it says: rates of every guess where it has them, else of the first.
+
+    Raises:
+        InputError: as `parse_acceptance`.
+        UnknownNameError: likewise.
+    """
+    name, colon, values = text.strip().partition(":")
+    if colon and name.strip() == PRESET:
+        preset = acceptance_preset(values.strip())
+        if preset.definition in BRANCHING and any(len(row) > 1 for row in preset.values):
+            return preset.branches()
+    elif colon and name.strip() in BRANCHING:
+        return parse_branches(text)
+    return parse_acceptance(text)
 
 
 def _values(values: str, text: str) -> tuple[list[list[float]], list[int]]:

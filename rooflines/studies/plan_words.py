@@ -55,7 +55,9 @@ def _sentence(entry: Mapping[str, Any], *, with_name: bool) -> str:
     if not entry["speculate"]:
         return f"At batch {batch} do not speculate (best {entry['speedup']:.2f}x)."
     name = f" with {entry['drafter']}" if with_name else ""
-    return f"At batch {batch} draft {entry['draft_length']}{name}: {entry['speedup']:.2f}x."
+    nodes = entry["verify_width"] - 1
+    tree = f" deep, {nodes:g} nodes" if nodes > entry["draft_length"] else ""
+    return f"At batch {batch} draft {entry['draft_length']}{tree}{name}: {entry['speedup']:.2f}x."
 
 
 def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

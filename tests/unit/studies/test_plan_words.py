@@ -23,9 +23,12 @@ def entry(batch, **changes):
         "speculate": True,
         "drafter": "independent:small",
         "draft_length": 4,
+        "verify_width": 5.0,
         "speedup": 2.0,
         "break_even_acceptance": 0.4,
     }
+    if "draft_length" in changes and "verify_width" not in changes:
+        given["verify_width"] = changes["draft_length"] + 1.0
     return {**given, **changes}
 
 
@@ -39,6 +42,11 @@ def test_each_batch_gets_a_sentence(target):
         "llama-2-7b on NVIDIA A100 SXM4 80GB: At batch 1 draft 4: 2.00x. At batch 8 draft 3: 1.50x. "
         "It still pays at batch 64, the largest that fits or was searched."
     )
+
+
+def test_a_tree_is_told_with_its_nodes(target):
+    text = words(target, [entry(1, draft_length=6, verify_width=60.0)], [("d", Crossover(None, 64))])
+    assert "At batch 1 draft 6 deep, 59 nodes: 2.00x." in text
 
 
 def test_several_devices_are_counted():

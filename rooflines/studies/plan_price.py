@@ -1,0 +1,230 @@
+"""One drafter of a plan over the grid of batches and draft lengths, as tidy rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from rooflines.serving.memory import largest_batch, memory_fit
+from rooflines.speculation.crossover import BatchSearch, Crossover, end_of, search_batches
+from rooflines.speculation.cycle import (
+    Cycle,
+    CycleTimes,
+    cycle,
+    cycle_break_even_acceptance,
+    cycle_break_even_cost_ratio,
+    cycle_times,
+)
+from rooflines.speculation.drafters.base import Drafter
+from rooflines.studies.plan_acceptance import GivenAcceptance
+from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
+from rooflines.timing.deployment import Deployment
+from rooflines.units import parse_quantity
+
+if TYPE_CHECKING:
+    from rooflines.studies.plan import PlanQuestion
+
+# The search for the crossover ends at the largest batch that fits, and here at the latest: engines cap
+# concurrent sequences well below (vLLM's `max_num_seqs` defaults to 256 or 1024).
+LARGEST_SEARCHED: Final = 2048
+# Columns that hold even where the configuration does not fit.
+_WITHOUT_TIME: Final = ("acceptance", "tokens_per_cycle", "extrapolated")
+Grid = np.ndarray[tuple[int, ...], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """One drafter over the grid of batches (rows) and draft lengths (columns).
+
+    Attributes:
+        name: of the drafter.
+        rows: one a batch and draft length.
+        memory: one a batch.
+        search: speedups of every batch up to the largest that fits.
+        crossover: where it stops paying.
+        verify_budget: one a batch, where asked for.
+    """
+
+    name: str
+    rows: list[dict[str, Any]]
+    memory: list[dict[str, Any]]
+    search: BatchSearch
+    crossover: Crossover
+    verify_budget: list[dict[str, Any]]
+
+
+def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: GivenAcceptance) -> Priced:
+    """Price a drafter over the whole grid at once."""
+    lengths = drafter.draft_lengths(question.draft_lengths)
+    batches = np.asarray(question.batches, dtype=float)[:, None]
+    gammas = np.asarray(lengths, dtype=float)[None, :]
+    context, overhead_s = float(question.context), parse_quantity(question.cycle_overhead, "s")
+    verified = verify_length_of(question, drafter)
+    times = cycle_times(
+        target, drafter, batches, context, gammas, overhead_s=overhead_s, verify_length=verified
+    )
+    held = max(float(np.max(times.draft.verify_width)) - 1.0, float(max(lengths)))
+    room = largest_batch(target, drafter, question.context, held, reserve=question.memory_reserve)
+    memory = _memory_rows(question, target, drafter, held, room)
+    grids = _grids(question, lengths, times, given)
+    fits = [row["fits"] for row in memory]
+    search = search_batches(
+        target,
+        drafter,
+        given.rates,
+        lengths,
+        context,
+        largest_batch=min(room, LARGEST_SEARCHED),
+        overhead_s=overhead_s,
+        verify_length=verified,
+    )
+    return Priced(
+        name=drafter.name,
+        rows=_rows(question, lengths, grids, fits, drafter=drafter.name, basis=target.machine.basis),
+        memory=memory,
+        search=search,
+        crossover=end_of(search, target, drafter, context, verify_length=verified),
+        verify_budget=[
+            verify_budget_row(
+                BatchCycle(target, drafter, batch, context, max(lengths), overhead_s), given.by_depth
+            )
+            for batch, enough in zip(question.batches, fits, strict=True)
+            if question.adaptive_verify and enough and times.draft.tree is None
+        ],
+    )
+
+
+def verify_length_of(question: PlanQuestion, drafter: Drafter) -> int | None:
+    """The verify length that was asked for; None for a tree, of which its nodes say it."""
+    if question.verify_length is None or drafts_tree(drafter, question.draft_lengths):
+        return None
+    return question.verify_length
+
+
+def drafts_tree(drafter: Drafter, asked: Sequence[int]) -> bool:
+    """Whether a drafter proposes trees."""
+    return drafter.draft(1.0, 0.0, float(max(drafter.draft_lengths(asked)))).tree is not None
+
+
+def _grids(
+    question: PlanQuestion, lengths: Sequence[int], times: CycleTimes, given: GivenAcceptance
+) -> dict[str, Grid]:
+    """Every number of the table over batches (rows) and draft lengths (columns)."""
+    shape = (len(question.batches), len(lengths))
+    batches = np.asarray(question.batches, dtype=float)[:, None]
+    outcome: Cycle = cycle(times, given.rates)
+    tau, length = np.asarray(outcome.tokens_per_cycle), np.asarray(outcome.draft_length)
+    free_verify = tau / (length * outcome.cost_ratio + 1.0)
+    grids = {
+        "acceptance": (tau - 1.0) / np.maximum(length, 1.0),
+        "tokens_per_cycle": tau,
+        "target_step_s": outcome.target_step_s,
+        "draft_s": outcome.draft_s,
+        "verify_s": outcome.verify_s,
+        "overhead_s": outcome.overhead_s,
+        "cycle_cost": outcome.cycle_cost,
+        "cost_ratio": outcome.cost_ratio,
+        "speedup": outcome.speedup,
+        "leviathan_speedup": free_verify if times.draft.tree is None else np.nan,
+        "tokens_per_s_per_sequence": 1.0 / np.asarray(outcome.time_per_token_s),
+        "tokens_per_s": batches / np.asarray(outcome.time_per_token_s),
+        "break_even_acceptance": cycle_break_even_acceptance(times),
+        "break_even_cost_ratio": cycle_break_even_cost_ratio(outcome),
+        "verify_width": outcome.verify_width,
+        "extrapolated": given.by_depth.is_extrapolated(np.asarray(times.verify_length)),
+        "target_bound": times.target.bound,
+        "verify_bound": times.verify.bound,
+    }
+    return {key: np.broadcast_to(np.asarray(value), shape) for key, value in grids.items()}
+
+
+def _rows(
+    question: PlanQuestion,
+    lengths: Sequence[int],
+    grids: dict[str, Grid],
+    fits: list[bool],
+    *,
+    drafter: str,
+    basis: str,
+) -> list[dict[str, Any]]:
+    """The grid as rows; what does not fit gets no speed."""
+    rows = []
+    for i, batch in enumerate(question.batches):
+        for j, draft_length in enumerate(lengths):
+            row = {
+                "drafter": drafter,
+                "batch": batch,
+                "context": question.context,
+                "draft_length": draft_length,
+                "verify_width": _cell(grids["verify_width"][i, j]),
+            }
+            for key, grid in grids.items():
+                if key not in row:
+                    row[key] = _cell(grid[i, j]) if fits[i] or key in _WITHOUT_TIME else None
+            rows.append({**row, "basis": basis})
+    return rows
+
+
+def _cell(value: np.generic) -> Any:  # noqa: ANN401 - whatever a table cell holds
+    plain = value.item()
+    return None if isinstance(plain, float) and not np.isfinite(plain) else plain
+
+
+def _memory_rows(
+    question: PlanQuestion, target: Deployment, drafter: Drafter, held: float, room: int
+) -> list[dict[str, Any]]:
+    """Memory of one device at each batch, for the longest draft or largest tree."""
+    fit = memory_fit(
+        target,
+        drafter,
+        np.asarray(question.batches, dtype=float),
+        float(question.context),
+        held,
+        reserve=question.memory_reserve,
+    )
+    names = [field.name for field in fields(fit)]
+    columns = {name: np.broadcast_to(getattr(fit, name), len(question.batches)) for name in (*names, "fits")}
+    return [
+        {
+            "drafter": drafter.name,
+            "batch": batch,
+            **{name: values[i].item() for name, values in columns.items()},
+            "largest_batch": room,
+        }
+        for i, batch in enumerate(question.batches)
+    ]
+
+
+def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
+    """The best drafter and draft length of every batch that was searched, equal neighbours merged.
+
+    `speedup` is the least among the batches of an entry; draft length 0 means plain decoding.
+    """
+    longest = max((one.search.largest_batch for one in priced), default=0)
+    choices: list[tuple[str | None, int]] = [(None, 0)]
+    columns = [np.ones(longest)]
+    for one in priced:
+        for index, length in enumerate(one.search.draft_lengths):
+            column = np.full(longest, -np.inf)
+            column[: one.search.largest_batch] = one.search.speedups[:, index]
+            choices.append((one.name, length))
+            columns.append(column)
+    if not longest:
+        return []
+    stacked = np.stack(columns)
+    best = np.argmax(stacked, axis=0)
+    edges = [0, *(np.flatnonzero(np.diff(best)) + 1).tolist(), longest]
+    return [
+        {
+            "first_batch": first + 1,
+            "last_batch": last,
+            "drafter": choices[best[first]][0],
+            "draft_length": choices[best[first]][1],
+            "speedup": float(stacked[best[first], first:last].min()),
+        }
+        for first, last in pairwise(edges)
+    ]
