@@ -79,7 +79,8 @@ class StepCurve:
         step_s: shape (N + 1,), a decode step or a whole draft-and-verify cycle (s).
         tokens_per_step: shape (N + 1,), tau, tokens that each sequence gets out of one.
         draft_length: shape (N + 1,), gamma; 0 where the engine decodes plainly.
-        prompt_extra_s: shape (N + 1, K), time that one prompt of each kind adds to steps, chunks together (s).
+        prompt_extra_s: shape (N + 1, K), time that one prompt of each kind adds to steps, its chunks
+            together (s).
         prompt_chunks: shape (N + 1, K), steps over which the prompt is spread.
         prompt_weights: shape (K,), share of each kind of prompt.
         chunk_share: shape (N + 1,), part of a full chunk that the mean prompt fills: several short prompts
@@ -201,7 +202,7 @@ def _decode_steps(engine: Engine, context: float, batches: Array) -> tuple[Array
 def _prompts_at(
     engine: Engine, workload: Workload, prompts: Array, batch: int, lengths: Array
 ) -> tuple[Array, Array, Array]:
-    """What prompts add to steps of one batch: extra time, number of chunks, chunks filled; shape (K,) each."""
+    """What prompts add to steps of one batch: extra time, chunks, full chunks; shape (K,) each."""
     target, context = engine.target, workload.mean_context
     width, ancestors = 1.0, None
     if engine.drafter is not None and batch and lengths[batch] > 0:
@@ -226,5 +227,6 @@ def _prompts_at(
         extra = chunk_extra_s(step, chunk, target.machine)
     else:
         extra = chunk.seconds
-    extras = np.bincount(owner, np.broadcast_to(extra, owner.shape), minlength=prompts.size)
+    extras = np.zeros(prompts.size)
+    np.add.at(extras, owner, np.broadcast_to(extra, owner.shape))
     return extras, count, new / room

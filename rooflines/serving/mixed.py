@@ -63,9 +63,7 @@ def _folded(timed: PassTime) -> dict[_Key, _Folded]:
         found[key] = (
             own
             if before is None
-            else _Folded(
-                operator, before.total + own.total, before.count + own.count, before.rows + own.rows
-            )
+            else _Folded(operator, before.total + own.total, before.count + own.count, before.rows + own.rows)
         )
     return found
 

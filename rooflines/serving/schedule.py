@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Self
 
 import numpy as np
@@ -35,6 +37,19 @@ class Schedule:
     def fixed(cls, length: int) -> Self:
         """The same length at every batch."""
         return cls((length,))
+
+    def limited_to(self, possible: Sequence[int]) -> Schedule:
+        """The schedule of a drafter that can only draft some lengths.
+
+        Raises:
+            InputError: a ladder asks for a length that it cannot draft.
+        """
+        if self.until is None:
+            return Schedule(tuple(possible))
+        missing = [length for length in self.lengths if length not in possible]
+        if missing:
+            raise InputError(f"draft length {missing[0]} of the ladder is not one that the drafter can draft")
+        return self
 
     def allowed(self, batches: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether each length (columns) may be used at each batch (rows)."""
@@ -79,7 +94,7 @@ def _ladder(parts: list[str], text: str) -> Schedule:
         )
     lengths = [int(match[1]) for match in matches if match] + [int(parts[-1])]
     until = [float(match[2]) for match in matches if match]
-    if any(later <= earlier for earlier, later in zip(until, until[1:], strict=False)) or until[0] < 1:
+    if any(later <= earlier for earlier, later in pairwise(until)) or until[0] < 1:
         raise InputError(f"draft length {text!r}: the batches after @ must rise, from 1 or more")
     if max(lengths) > LONGEST_SUMMED:
         raise InputError(f"draft length {text!r}: {LONGEST_SUMMED} at most")

@@ -116,9 +116,7 @@ class OpenState:
         slot = exceeded_wait_s(
             self.full_probability, 1.0 / max(self.saturation_per_s - self.rate_per_s, 1e-300), share
         )
-        queue = exceeded_wait_s(
-            self.prompt_load, self.prompt_wait_s / max(self.prompt_load, 1e-300), share
-        )
+        queue = exceeded_wait_s(self.prompt_load, self.prompt_wait_s / max(self.prompt_load, 1e-300), share)
         rest = share * float(self.gaps_s @ self.gap_weights / self.gap_weights.sum())
         return slot + queue + rest + weighted_quantile(self.prompt_s, self.prompt_weights, share)
 

@@ -71,7 +71,9 @@ class ServedOption:
         degrees = [f"{max(self.tensor_parallel, self.expert_parallel)} x {self.hardware}"]
         if self.expert_parallel > 1:
             degrees.append(f"tp {self.tensor_parallel} ep {self.expert_parallel}")
-        return ", ".join([*degrees, *filter(None, (self.weight_dtype, self.kv_dtype and f"{self.kv_dtype} KV"))])
+        return ", ".join(
+            [*degrees, *filter(None, (self.weight_dtype, self.kv_dtype and f"{self.kv_dtype} KV"))]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,9 @@ class Capacity:
     def document(self) -> dict[str, Any]:
         """The answer as JSON takes it (schema: docs/schemas/capacity.schema.json)."""
         question = asdict(self.question)
-        question["options"] = [{**option, "drafters": list(option["drafters"])} for option in question["options"]]
+        question["options"] = [
+            {**option, "drafters": list(option["drafters"])} for option in question["options"]
+        ]
         return {
             "schema_version": SCHEMA_VERSION,
             "question": question,
@@ -211,13 +215,21 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
             not fit in memory.
     """
     workload, trace = _workload(question)
-    rate = question.rate if question.rate is not None else trace and trace.rate_per_s
+    rate = _rate(question, trace)
     objective = question.objective
     schedule = parse_schedule(question.draft_length)
     acceptance = None if question.acceptance is None else parse_acceptance(question.acceptance)
     served, basis, warnings = _served(question, workload, schedule, acceptance)
     rows = [
-        option_row(one.option.name, one.drafter, one.fleet, workload, objective, rate, one.option.price_per_hour)
+        option_row(
+            one.option.name,
+            one.drafter,
+            one.fleet,
+            workload,
+            objective=objective,
+            rate=rate,
+            price_per_hour=one.option.price_per_hour,
+        )
         for one in served
     ]
     loads: list[dict[str, Any]] = []
@@ -225,7 +237,7 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
     plain = {one.option.name: one.fleet for one in served if one.drafter == "none"}
     for one in served:
         base = plain[one.option.name]
-        loads += load_rows(one.option.name, one.drafter, one.fleet, base, workload, objective)
+        loads += load_rows(one.option.name, one.drafter, one.fleet, base, workload, objective=objective)
         if one.drafter != "none":
             crossovers.append(stops_paying(one.option.name, one.drafter, one.fleet, base, workload))
     return Capacity(
@@ -246,13 +258,22 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
     )
 
 
+def _rate(question: CapacityQuestion, trace: Trace | None) -> float | None:
+    if question.rate is not None:
+        return question.rate
+    return None if trace is None else trace.rate_per_s
+
+
 def _workload(question: CapacityQuestion) -> tuple[Workload, Trace | None]:
     if question.trace is not None:
         trace = read_trace(Path(question.trace), question.prefix_hit)
         return trace.workload, trace
     lengths = [
         parse_lengths(str(text), what)
-        for text, what in ((question.prompt_tokens, "prompt tokens"), (question.output_tokens, "output tokens"))
+        for text, what in (
+            (question.prompt_tokens, "prompt tokens"),
+            (question.output_tokens, "output tokens"),
+        )
     ]
     return Workload.independent(lengths[0], lengths[1], question.prefix_hit), None
 
@@ -262,7 +283,9 @@ def _served(
 ) -> tuple[list[_Served], list[str], list[str]]:
     """Every option, plainly and with each of its drafters."""
     transfer = None if question.kv_transfer is None else parse_quantity(question.kv_transfer, "byte/s")
-    served, basis, warnings = [], [], []
+    served: list[_Served] = []
+    basis: list[str] = []
+    warnings: list[str] = []
     for option in question.options:
         machine = make_machine(option.hardware, question.calibration, question.overhead)
         target = make_deployment(
@@ -288,7 +311,8 @@ def _served(
         for text in option.drafters:
             drafter = make_drafter(text, target)
             warnings += drafter.warnings()
-            speculative = replace(engine, drafter=drafter, acceptance=acceptance, schedule=schedule)
+            able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
+            speculative = replace(engine, drafter=drafter, acceptance=acceptance, schedule=able)
             served.append(_Served(option, drafter.name, make_fleet(speculative, workload, transfer)))
     return served, basis, warnings
 
@@ -315,14 +339,14 @@ def _trace_warnings(trace: Trace | None, rows: list[dict[str, Any]], rate: float
     notes = []
     if trace.gap_variation > _BURSTY:
         notes.append(
-            f"gaps between arrivals vary {trace.gap_variation:.1f} times as much as those of Poisson arrivals: "
+            f"gaps between arrivals vary {trace.gap_variation:.1f} times as much as Poisson arrivals do: "
             "waits before the first token are longer than stated"
         )
     peak = rate * trace.peak_rate_per_s / trace.rate_per_s
-    for row in rows:
-        if row["engines"] and peak > row["saturation_requests_per_s"] * row["engines"]:
-            notes.append(
-                f"the busiest minute brings {peak:.3g} requests/s, more than the {row['engines']} engines of "
-                f"{row['option']} ({row['drafter']}) carry: size for the peak with --rate"
-            )
+    notes += [
+        f"the busiest minute brings {peak:.3g} requests/s, more than the {row['engines']} engines of "
+        f"{row['option']} ({row['drafter']}) carry: size for the peak with --rate"
+        for row in rows
+        if row["engines"] and peak > row["saturation_requests_per_s"] * row["engines"]
+    ]
     return notes

@@ -27,6 +27,7 @@ def option_row(
     drafter: str,
     fleet: Fleet,
     workload: Workload,
+    *,
     objective: Objective,
     rate: float | None,
     price_per_hour: float | None,
@@ -80,7 +81,15 @@ def _state(fleet: Fleet, load: Load | None, objective: Objective) -> dict[str, A
     """The columns of a state; empty where there is none."""
     if load is None:
         names = ("requests_per_s_per_engine", "utilisation", "batch", "batch_quantile", "draft_length")
-        times = ("tpot_s", "tpot_quantile_s", "ttft_s", "ttft_quantile_s", "gap_p50_s", "gap_p95_s", "gap_p99_s")
+        times = (
+            "tpot_s",
+            "tpot_quantile_s",
+            "ttft_s",
+            "ttft_quantile_s",
+            "gap_p50_s",
+            "gap_p95_s",
+            "gap_p99_s",
+        )
         return dict.fromkeys((*names, *times))
     state = load.state
     return {
@@ -100,7 +109,7 @@ def _state(fleet: Fleet, load: Load | None, objective: Objective) -> dict[str, A
 
 
 def load_rows(
-    option: str, drafter: str, fleet: Fleet, plain: Fleet, workload: Workload, objective: Objective
+    option: str, drafter: str, fleet: Fleet, plain: Fleet, workload: Workload, *, objective: Objective
 ) -> list[dict[str, Any]]:
     """One engine at shares of what it carries plainly: batch, draft length and times by load."""
     rows = []
@@ -108,17 +117,19 @@ def load_rows(
         rate = share * plain.saturation_per_s
         engines = (1, 0 if fleet.pool is None else math.ceil(rate / fleet.pool.saturation_per_s + 1e-9))
         load = fleet.under(rate, engines, objective)
-        rows.append({
-            "option": option,
-            "drafter": drafter,
-            "plain_load": share,
-            "rate_requests_per_s": rate,
-            "overloaded": load is None,
-            **_state(fleet, load, objective),
-            "tokens_per_s_per_card": None
-            if load is None
-            else rate * workload.mean_output / fleet.cards(engines),
-        })
+        rows.append(
+            {
+                "option": option,
+                "drafter": drafter,
+                "plain_load": share,
+                "rate_requests_per_s": rate,
+                "overloaded": load is None,
+                **_state(fleet, load, objective),
+                "tokens_per_s_per_card": None
+                if load is None
+                else rate * workload.mean_output / fleet.cards(engines),
+            }
+        )
     return rows
 
 
@@ -128,7 +139,14 @@ def stops_paying(option: str, drafter: str, fleet: Fleet, plain: Fleet, workload
     lengths = [length for length in engine.schedule.lengths if length > 0]
     found: dict[str, Any] = {"option": option, "drafter": drafter}
     if engine.drafter is None or engine.acceptance is None or not lengths:
-        return {**found, "batch": 1, "rate_requests_per_s": 0.0, "operator": None, "bound": None, "searched_to": 0}
+        return {
+            **found,
+            "batch": 1,
+            "rate_requests_per_s": 0.0,
+            "operator": None,
+            "bound": None,
+            "searched_to": 0,
+        }
     end = crossover(
         engine.target,
         engine.drafter,
@@ -138,7 +156,11 @@ def stops_paying(option: str, drafter: str, fleet: Fleet, plain: Fleet, workload
         largest_batch=fleet.curve.max_sequences,
         overhead_s=engine.cycle_overhead_s,
     )
-    rate = None if end.batch is None else completions_per_s(plain.curve, workload.decode_tokens, float(end.batch))
+    rate = (
+        None
+        if end.batch is None
+        else completions_per_s(plain.curve, workload.decode_tokens, float(end.batch))
+    )
     return {
         **found,
         "batch": end.batch,
@@ -150,27 +172,30 @@ def stops_paying(option: str, drafter: str, fleet: Fleet, plain: Fleet, workload
 
 
 def pareto_rows(option: str, drafter: str, fleet: Fleet) -> list[dict[str, Any]]:
-    """Tokens per second and card against tokens per second and user, batch by batch, requests replaced as
-    they end; prefill engines count by the share that the load needs.
+    """Tokens per second and card against tokens per second and user, batch by batch.
+
+    Requests are replaced as they end; prefill engines count by the share that the load needs.
     """
     curve, rows = fleet.curve, []
     for batch in np.unique(np.geomspace(1, curve.max_sequences, _POINTS).round()):
         rate = completions_per_s(curve, fleet.decode_tokens, float(batch))
         prefill = 0.0 if fleet.pool is None else rate / fleet.pool.saturation_per_s
         per_user = rate * fleet.decode_tokens / batch
-        rows.append({
-            "option": option,
-            "drafter": drafter,
-            "batch": int(batch),
-            "draft_length": int(at(curve.draft_length, float(batch))),
-            "tokens_per_s_per_user": per_user,
-            "tokens_per_s_per_card": per_user * batch / (fleet.cards_per_engine * (1.0 + prefill)),
-        })
+        rows.append(
+            {
+                "option": option,
+                "drafter": drafter,
+                "batch": int(batch),
+                "draft_length": int(at(curve.draft_length, float(batch))),
+                "tokens_per_s_per_user": per_user,
+                "tokens_per_s_per_card": per_user * batch / (fleet.cards_per_engine * (1.0 + prefill)),
+            }
+        )
     return rows
 
 
 def exchange_rows(option: str, fleet: Fleet, workload: Workload, batched_tokens: int) -> list[dict[str, Any]]:
-    """The two regimes of expert parallelism: a full decode step and a full chunk of prompts; empty without."""
+    """The two regimes of expert parallelism: a full decode step and a full chunk; empty without."""
     target, rows = fleet.engine.target, []
     batch = float(fleet.curve.max_sequences)
     decode = target.decode(batch, workload.mean_context)
@@ -178,12 +203,14 @@ def exchange_rows(option: str, fleet: Fleet, workload: Workload, batched_tokens:
     for phase, timed, tokens in (("decode", decode, batch), ("prefill", prefill, float(batched_tokens))):
         found = expert_exchange(target, timed, tokens)
         if found is not None:
-            rows.append({
-                "option": option,
-                "phase": phase,
-                "tokens_per_step": found.tokens,
-                "exchange_s": found.seconds,
-                "share_of_step": found.share,
-                "bound": found.bound,
-            })
+            rows.append(
+                {
+                    "option": option,
+                    "phase": phase,
+                    "tokens_per_step": found.tokens,
+                    "exchange_s": found.seconds,
+                    "share_of_step": found.share,
+                    "bound": found.bound,
+                }
+            )
     return rows

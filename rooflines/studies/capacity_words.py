@@ -77,6 +77,8 @@ def _best(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         return []
     if all(row["price_per_hour"] is not None for row in able):
         best = min(able, key=lambda row: row["price_per_hour"])
+        if all(row["price_per_hour"] == best["price_per_hour"] for row in able):
+            return [f"All cost {best['price_per_hour']:,.4g} an hour at the prices given."]
         return [f"Cheapest: {_who(best)}, {best['price_per_hour']:,.4g} an hour at the prices given."]
     best = min(able, key=lambda row: row["cards"])
     same = [row for row in able if row["cards"] == best["cards"]]

@@ -1,0 +1,301 @@
+"""``rooflines capacity``: cards for a load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rooflines.cli.options import (
+    architecture_options,
+    calibration_option,
+    deployment_options,
+    document_text,
+    emit,
+    format_option,
+    hardware_option,
+    output_option,
+)
+from rooflines.errors import InputError
+from rooflines.output.tables import render
+from rooflines.units import format_quantity
+
+if TYPE_CHECKING:
+    from rooflines.studies.capacity import Capacity, ServedOption
+
+_COUNT: Final = click.IntRange(1, 10**7)
+_FLEET: Final = {
+    "option": "option",
+    "drafter": "drafter",
+    "largest_batch": "largest batch",
+    "saturation_requests_per_s": "saturates at requests/s",
+    "goodput_requests_per_s": "goodput requests/s",
+    "goodput_tokens_per_s_per_card": "goodput tokens/s/card",
+    "engines": "engines",
+    "cards": "cards",
+    "tokens_per_s_per_card": "tokens/s/card",
+    "price_per_hour": "price/hour",
+    "price_per_million_tokens": "price/M tokens",
+    "energy_upper_bound_j_per_token": "energy J/token (upper bound, TDP)",
+}
+_TIMES: Final = {
+    "batch": "batch",
+    "draft_length": "draft",
+    "utilisation": "utilisation",
+    "tpot_s": "TPOT",
+    "tpot_quantile_s": "TPOT at share",
+    "ttft_s": "TTFT",
+    "ttft_quantile_s": "TTFT at share",
+    "gap_p50_s": "step gap p50",
+    "gap_p95_s": "p95",
+    "gap_p99_s": "p99",
+}
+_KEYS: Final = ("hardware", "tp", "ep", "weight-dtype", "kv-dtype", "drafter", "price")
+
+
+def _workload_options(command: Any) -> Any:  # noqa: ANN401 - click decorates callables of any signature
+    for option in (
+        click.option("--prefix-hit", default=0.0, show_default=True, help="Share of prompts that is cached."),
+        click.option("--rate", type=float, help="Load of all engines together (requests/s)."),
+        click.option("--trace", metavar="FILE", help="CSV: arrival_s, prompt_tokens, output_tokens."),
+        click.option("--output-tokens", metavar="N|KIND:..", help="Likewise, tokens generated."),
+        click.option(
+            "--prompt-tokens",
+            metavar="N|KIND:..",
+            help="1024, uniform:A..B, exponential:MEAN or lognormal:MEDIAN,SIGMA.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _engine_options(command: Any) -> Any:  # noqa: ANN401 - click decorates callables of any signature
+    for option in (
+        click.option("--memory-reserve", default=0.1, show_default=True, help="Share of memory kept free."),
+        click.option("--cycle-overhead", default="0 s", show_default=True, help="Host time per cycle."),
+        click.option(
+            "--kv-transfer", metavar="RATE", help="Prefill on engines of its own, linked at '50 GB/s', say."
+        ),
+        click.option(
+            "--batched-tokens", default=8192, show_default=True, type=_COUNT, help="Positions in a step."
+        ),
+        click.option(
+            "--max-sequences", default=256, show_default=True, type=_COUNT, help="Sequences at once."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _promise_options(command: Any) -> Any:  # noqa: ANN401 - click decorates callables of any signature
+    for option in (
+        click.option("--price", type=float, help="Of one card an hour, in any currency."),
+        click.option(
+            "--percentile",
+            default=95.0,
+            show_default=True,
+            type=click.FloatRange(0, 100, min_open=True, max_open=True),
+            help="Share of tokens and requests that must be in time.",
+        ),
+        click.option("--slo-ttft", metavar="TIME", help="Promised time to first token, such as '1 s'."),
+        click.option("--slo-tpot", metavar="TIME", help="Promised time per output token, such as '30 ms'."),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@hardware_option
+@click.option("--target", required=True, metavar="NAME|PATH", help="The model that is served.")
+@_workload_options
+@click.option(
+    "--drafter",
+    "drafters",
+    multiple=True,
+    metavar="KIND[:MODEL][:KEY=VALUE,..]",
+    help="Compare speculation with this drafter; repeat it for several.",
+)
+@click.option("--acceptance", metavar="ALPHA|DEFINITION:VALUES", help="How often drafts are accepted.")
+@click.option(
+    "--draft-length",
+    default="0..8",
+    show_default=True,
+    metavar="N|A..B|N@BATCH,..",
+    help="4 always, the best of 0..8 at each batch, or 4@16,2@64,0.",
+)
+@_promise_options
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE;..",
+    help=f"Another way to serve, what differs only: {', '.join(_KEYS)}.",
+)
+@_engine_options
+@deployment_options
+@architecture_options
+@calibration_option
+@click.option(
+    "--figure",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Draw tokens/s per card against per user (.svg, .png, .pdf).",
+)
+@format_option
+@output_option
+def capacity(
+    hardware: str,
+    target: str,
+    drafters: tuple[str, ...],
+    options: tuple[str, ...],
+    percentile: float,
+    price: float | None,
+    tp: int,
+    ep: int,
+    weight_dtype: str | None,
+    kv_dtype: str | None,
+    figure: Path | None,
+    fmt: str,
+    output: Path | None,
+    **asked: Any,  # noqa: ANN401 - the rest is passed on by name
+) -> None:
+    """How many cards for a load, at which batch, with speculation or without?"""
+    from rooflines.output.figures.style import file_type
+    from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
+
+    if figure is not None:
+        file_type(figure)
+    first = ServedOption(hardware, tp, ep, weight_dtype, kv_dtype, drafters, price)
+    answer = make_capacity(
+        CapacityQuestion(
+            options=(first, *(_other(text, first) for text in options)),
+            target=target,
+            share=percentile / 100.0,
+            **asked,
+        )
+    )
+    for note in answer.warnings:
+        click.echo(f"rooflines: warning: {note}", err=True)
+    if figure is not None:
+        from rooflines.output.figures.pareto import pareto_figure
+        from rooflines.output.figures.style import figure_style, save_figure
+
+        with figure_style():
+            save_figure(pareto_figure(answer.pareto, title=target), figure)
+        click.echo(f"wrote {figure}", err=True)
+    emit(capacity_text(answer, fmt), output)
+
+
+def _other(text: str, first: ServedOption) -> ServedOption:
+    """Another option: the first one with what `text` says changed."""
+    from dataclasses import replace
+
+    from rooflines.errors import UnknownNameError
+
+    given: dict[str, str] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+        key, equals, value = part.partition("=")
+        if key not in _KEYS:
+            raise UnknownNameError("key of an option", key, _KEYS, f"(known: {', '.join(_KEYS)})")
+        if not equals or not value or key in given:
+            raise InputError(f"option {text!r}: {part!r} is no key=value that stands once")
+        given[key] = value
+    changes: dict[str, Any] = {
+        "hardware": given.get("hardware", first.hardware),
+        "tensor_parallel": _number(given, "tp", int, first.tensor_parallel),
+        "expert_parallel": _number(given, "ep", int, first.expert_parallel),
+        "weight_dtype": given.get("weight-dtype", first.weight_dtype),
+        "kv_dtype": given.get("kv-dtype", first.kv_dtype),
+        "drafters": (given["drafter"],) if "drafter" in given else first.drafters,
+        # A price belongs to a device, so another device does not inherit it.
+        "price_per_hour": _number(
+            given, "price", float, first.price_per_hour if "hardware" not in given else None
+        ),
+    }
+    return replace(first, **changes)
+
+
+def _number(given: dict[str, str], key: str, kind: type, default: float | None) -> float | None:
+    if key not in given:
+        return default
+    try:
+        value: float = kind(given[key])
+    except ValueError:
+        raise InputError(f"option {key}={given[key]!r}: a number is needed") from None
+    return value
+
+
+def capacity_text(answer: Capacity, fmt: str) -> str:
+    """An answer in any of the formats.
+
+    Raises:
+        InputError: an unknown format.
+    """
+    if fmt == "json":
+        return document_text(answer.document())
+    if fmt == "csv":
+        return render({name: [row[name] for row in answer.rows] for name in answer.rows[0]}, fmt)
+    if fmt not in ("text", "markdown"):
+        raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
+    share = f"{answer.question.share:.0%}"
+    parts = [
+        answer.text,
+        f"Basis: {'; '.join(answer.basis)}.",
+        _table(answer.rows, _FLEET, fmt, "What each option carries and needs"),
+        _table(
+            answer.rows,
+            {"option": "option", "drafter": "drafter", **_TIMES},
+            fmt,
+            f"One engine (share: {share})",
+        ),
+        _table(
+            answer.loads,
+            {
+                "option": "option",
+                "drafter": "drafter",
+                "rate_requests_per_s": "requests/s",
+                "overloaded": "overloaded",
+                **_TIMES,
+                "tokens_per_s_per_card": "tokens/s/card",
+            },
+            fmt,
+            "One engine by load",
+        ),
+    ]
+    if answer.exchanges:
+        names = {
+            "option": "option",
+            "phase": "phase",
+            "tokens_per_step": "tokens/step",
+            "exchange_s": "exchange",
+            "share_of_step": "share of step",
+            "bound": "bound",
+        }
+        parts.append(_table(answer.exchanges, names, fmt, "Expert exchange: decode and prefill"))
+    parts.append("Not modelled: " + "; ".join(answer.not_modeled) + ".")
+    return "\n\n".join(parts)
+
+
+def _table(rows: list[dict[str, Any]], names: dict[str, str], fmt: str, title: str) -> str:
+    """The columns that hold anything, times with their units; names that never change are left out."""
+    columns: dict[str, list[object]] = {}
+    for key, heading in names.items():
+        values = [row[key] for row in rows]
+        empty = all(value is None for value in values)
+        constant = key in ("option", "drafter", "overloaded") and len(rows) > 1 and len(set(values)) == 1
+        if not empty and not constant:
+            columns[heading] = (
+                [
+                    format_quantity(value, "s")
+                    if key.endswith("_s") and key != "tokens_per_s" and value is not None
+                    else value
+                    for value in values
+                ]
+                if not _is_rate(key)
+                else values
+            )
+    return render(columns, fmt, title)
+
+
+def _is_rate(key: str) -> bool:
+    return "_per_s" in key
