@@ -1,0 +1,219 @@
+"""vLLM: JSON of ``vllm bench serve``, ``latency`` and ``throughput``, and the engine's log.
+
+Fields: vllm/benchmarks/{serve,latency,throughput}.py and vllm/v1/spec_decode/metrics.py, vLLM 0.33.0. The
+files do not say their version.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from rooflines.errors import FileFormatError
+from rooflines.measurement.readers.files import (
+    Record,
+    number,
+    optional_number,
+    record_of,
+    records_of,
+    require,
+)
+from rooflines.measurement.readers.pooling import Interval, pooled_survival
+from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
+
+_TOOL: Final = "vLLM (known: 0.9 to 0.33)"
+_MILLISECONDS: Final = re.compile(r"(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el|e2e_latency)_ms")
+_LOG: Final = re.compile(
+    r"SpecDecoding metrics: Mean acceptance length: (?P<length>[\d.]+).*?"
+    r"Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
+    r"Per-position acceptance rate: (?P<rates>[\d., ]+?), (?:Avg )?Draft acceptance rate"
+)
+
+
+def read_serve(source: Source) -> Imported:
+    """``vllm bench serve --save-result``: one JSON object, or one a line with ``--append-result``.
+
+    Raises:
+        FileFormatError: fields of every known version are missing, or no numbers.
+    """
+    records = records_of(source.text, source.where)
+    for record in records:
+        require(
+            record, ("duration", "completed", "output_throughput", "total_output_tokens"), source.where, _TOOL
+        )
+    labels = [_label(record, index) for index, record in enumerate(records, start=1)]
+    acceptance = [
+        _acceptance(record, label, source.where)
+        for record, label in zip(records, labels, strict=True)
+        if record.get("spec_decode_num_drafts")
+    ]
+    return Imported(
+        source=f"vllm bench serve, {source.where}",
+        created=str(records[0].get("date", "")),
+        settings={
+            key: value
+            for key in ("backend", "model_id", "request_rate", "burstiness")
+            if isinstance(value := records[0].get(key), str | int | float)
+        },
+        acceptance=tuple(acceptance),
+        serving=tuple(
+            _serving(record, label, source.where) for record, label in zip(records, labels, strict=True)
+        ),
+        notes=() if acceptance else ("no speculation: the file has no spec_decode_ fields",),
+    )
+
+
+def read_latency(source: Source) -> Imported:
+    """``vllm bench latency --output-json``: seconds of whole batches, prefill and all.
+
+    Raises:
+        FileFormatError: fields of every known version are missing, or no numbers.
+    """
+    record = record_of(source.text, source.where)
+    require(record, ("avg_latency", "latencies", "percentiles"), source.where, _TOOL)
+    percentiles = record["percentiles"]
+    if not isinstance(percentiles, dict) or not isinstance(record["latencies"], list):
+        raise FileFormatError(f"{source.where}: percentiles is no object or latencies no list")
+    latencies = {f"p{name}_batch": number(percentiles, name, source.where) for name in percentiles}
+    return Imported(
+        source=f"vllm bench latency, {source.where}",
+        settings={"model_id": str(record["model_id"])} if "model_id" in record else {},
+        serving=(
+            ServingRecord(
+                label="batch",
+                concurrency=None,
+                requests=len(record["latencies"]),
+                duration_s=None,
+                input_tokens=None,
+                output_tokens=None,
+                output_tokens_per_s=None,
+                latencies_s={"mean_batch": number(record, "avg_latency", source.where), **latencies},
+            ),
+        ),
+        notes=(
+            "requests are repetitions of one batch; its size, prompt and output lengths are not in the file",
+        ),
+    )
+
+
+def read_throughput(source: Source) -> Imported:
+    """``vllm bench throughput --output-json``.
+
+    Raises:
+        FileFormatError: fields of every known version are missing, or no numbers.
+    """
+    record = record_of(source.text, source.where)
+    require(
+        record,
+        ("elapsed_time", "num_requests", "total_num_tokens", "requests_per_second", "tokens_per_second"),
+        source.where,
+        _TOOL,
+    )
+    return Imported(
+        source=f"vllm bench throughput, {source.where}",
+        settings={"tokens_per_second": number(record, "tokens_per_second", source.where)},
+        serving=(
+            ServingRecord(
+                label="offline",
+                concurrency=None,
+                requests=int(number(record, "num_requests", source.where)),
+                duration_s=number(record, "elapsed_time", source.where),
+                input_tokens=None,
+                output_tokens=None,
+                output_tokens_per_s=None,
+                latencies_s={},
+            ),
+        ),
+        notes=(
+            "tokens_per_second counts prompt and output tokens together, and the file does not part them",
+        ),
+    )
+
+
+def read_log(source: Source) -> Imported:
+    """Lines "SpecDecoding metrics" of the engine's log, pooled by the cycles behind each.
+
+    Raises:
+        FileFormatError: there is no such line.
+    """
+    rows = [
+        Interval(
+            int(match["accepted"]),
+            int(match["drafted"]),
+            tuple(float(rate) for rate in match["rates"].split(",")),
+        )
+        for match in _LOG.finditer(source.text)
+    ]
+    if not rows:
+        raise FileFormatError(
+            f"{source.where} has no line 'SpecDecoding metrics: Mean acceptance length: ...' of {_TOOL}"
+        )
+    return Imported(
+        source=f"vLLM log, {source.where}",
+        acceptance=(
+            pooled_survival(
+                rows, label=f"{len(rows)} intervals", meaning="Per-position acceptance rate: survival"
+            ),
+        ),
+    )
+
+
+def _label(record: Record, index: int) -> str:
+    concurrency, rate = record.get("max_concurrency"), record.get("request_rate")
+    return f"run {index}, concurrency {concurrency}" if concurrency else f"run {index}, rate {rate}"
+
+
+def _acceptance(record: Record, label: str, where: str) -> AcceptanceRecord:
+    rates = record.get("spec_decode_per_position_acceptance_rates") or []
+    if not isinstance(rates, list) or not all(isinstance(rate, int | float) for rate in rates):
+        raise FileFormatError(f"{where}: spec_decode_per_position_acceptance_rates is no list of numbers")
+    cycles = int(number(record, "spec_decode_num_drafts", where))
+    tau = 1.0 + number(record, "spec_decode_accepted_tokens", where) / cycles
+    drafted = number(record, "spec_decode_draft_tokens", where) / cycles
+    if rates:
+        return AcceptanceRecord(
+            label=label,
+            definition="survival",
+            values=tuple(float(rate) for rate in rates),
+            draft_length=len(rates),
+            cycles=cycles,
+            tokens_per_cycle=tau,
+            meaning="spec_decode_per_position_acceptance_rates: survival",
+        )
+    return AcceptanceRecord(
+        label=label,
+        definition="accepted-length",
+        values=(tau,),
+        draft_length=max(1, round(drafted)),
+        cycles=cycles,
+        tokens_per_cycle=tau,
+        meaning="spec_decode_acceptance_length, bonus included",
+    )
+
+
+def _serving(record: Record, label: str, where: str) -> ServingRecord:
+    completed = int(number(record, "completed", where))
+    inputs = optional_number(record, "total_input_tokens", where)
+    return ServingRecord(
+        label=label,
+        concurrency=optional_number(record, "max_concurrency", where),
+        requests=completed,
+        duration_s=number(record, "duration", where),
+        input_tokens=None if inputs is None or not completed else inputs / completed,
+        output_tokens=number(record, "total_output_tokens", where) / completed if completed else None,
+        output_tokens_per_s=number(record, "output_throughput", where),
+        latencies_s=milliseconds(record, where),
+    )
+
+
+def milliseconds(record: Record, where: str) -> dict[str, float]:
+    """Statistics such as ``mean_ttft_ms`` as seconds, by name without the unit.
+
+    Raises:
+        FileFormatError: one is no number.
+    """
+    return {
+        name.removesuffix("_ms"): number(record, name, where) / 1e3
+        for name in record
+        if _MILLISECONDS.fullmatch(name) and record[name] is not None
+    }
