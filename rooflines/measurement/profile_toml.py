@@ -70,7 +70,7 @@ def profile_id(device: str, threads: int | None) -> str:
 
 
 def _exceptions(text: str) -> list[str]:
-    """A core has less arithmetic for its bandwidth than the GPUs that the rule on ridge points is made for."""
+    """A core has less arithmetic for its bandwidth than the GPUs that the rule on ridges is made for."""
     profile = HardwareProfile.read(tomllib.loads(text), "the profile of this machine")
     fields = [one.field for one in lint_profile(profile) if one.rule == "ridge" and one.verdict == "fails"]
     if not fields:
