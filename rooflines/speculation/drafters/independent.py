@@ -23,6 +23,7 @@ from rooflines.speculation.drafters.base import (
     require_same_tokenizer,
 )
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
+from rooflines.speculation.drafters.sparse_kv import WINDOW, windowed
 from rooflines.timing.deployment import Deployment
 
 
@@ -97,9 +98,11 @@ class IndependentDrafter:
 def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:
     if model is None:
         raise InputError("an independent drafter needs its model: write it as independent:llama-3.2-1b")
-    weights, degree = parameters.get("weight-dtype"), whole(parameters, "tp")
+    weights = parameters.get("weight-dtype")
+    degree, window = whole(parameters, "tp"), whole(parameters, "window")
+    own = read_model(model)
     served = Deployment(
-        read_model(model),
+        windowed(own, window) if window else own,
         target.machine,
         Precision(number_format(weights).name if weights else None, target.precision.kv),
         Parallelism(degree) if degree else target.parallelism,
@@ -113,6 +116,7 @@ KINDS: Final = {
         {
             "tp": "tensor-parallel degree of the drafter (default: the target's)",
             "weight-dtype": "format of its linear layers (default: its checkpoint's)",
+            "window": f"{WINDOW} (default: all)",
             "depth": "tokens, in place of the draft lengths of the plan",
         },
         "a small model with its own weights and KV cache, one step per drafted token",

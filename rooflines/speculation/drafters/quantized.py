@@ -15,7 +15,7 @@ from rooflines.dtypes import number_format
 from rooflines.errors import InputError
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
-from rooflines.speculation.drafters.layerskip import SelfDrafter
+from rooflines.speculation.drafters.self_draft import SelfDrafter
 from rooflines.timing.deployment import Deployment
 
 

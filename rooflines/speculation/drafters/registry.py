@@ -15,6 +15,7 @@ from rooflines.speculation.drafters import (
     mtp,
     ngram,
     quantized,
+    sparse_kv,
 )
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.kind import DrafterKind
@@ -30,6 +31,7 @@ KINDS: Final[dict[str, DrafterKind]] = {
     **ngram.KINDS,
     **layerskip.KINDS,
     **quantized.KINDS,
+    **sparse_kv.KINDS,
 }
 
 

@@ -1,0 +1,59 @@
+"""What self-speculation has in common: a cheaper form of the target drafts on the target's own cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rooflines.costs.cost import Number
+from rooflines.models.spec import ModelSpec
+from rooflines.speculation.drafters.base import Draft, chain, possible_lengths
+from rooflines.timing.deployment import Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class SelfDrafter:
+    """A cheaper form of the target that shares its cache.
+
+    Attributes:
+        name: what the plan calls it.
+        deployment: the cheaper form, as it is served.
+        own_weight_bytes: weights that it needs beside the target's on each device (bytes).
+        only: the one draft length that was asked of it.
+    """
+
+    name: str
+    deployment: Deployment
+    own_weight_bytes: float = 0.0
+    only: int | None = None
+
+    def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
+        """Any, or the one that was fixed."""
+        return possible_lengths(asked, self.only)
+
+    def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
+        """Price gamma steps at their mean context; verifying fills the cache, so nothing is caught up."""
+        gamma = np.asarray(draft_length, dtype=float)
+        middle = context + np.maximum(gamma - 1.0, 0.0) / 2.0
+        return chain(gamma * self.deployment.decode(batch, middle).seconds, gamma)
+
+    def weight_bytes(self) -> float:
+        """Beside the target's (bytes)."""
+        return self.own_weight_bytes
+
+    def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
+        """None: it uses the target's."""
+        return 0.0 * np.asarray(batch) * context
+
+    def warnings(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+
+def rebuilt(model: ModelSpec, **changes: Any) -> ModelSpec:  # noqa: ANN401 - values of any field
+    """A model with other facts, built anew: a copy would keep what the first has cached of its layers."""
+    facts = {name: getattr(model, name) for name in ModelSpec.model_fields}
+    return ModelSpec(**{**facts, **changes})
