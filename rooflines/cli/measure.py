@@ -21,6 +21,10 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "rooflines.cli.measure:decode_command",
         "Passes of a model: decode, verify, prefill, head, draft.",
     ),
+    "speculation": (
+        "rooflines.cli.measure_speculation:speculation_command",
+        "Real speculation: draft, verify, accept, roll back, with plain decoding beside it.",
+    ),
 }
 
 
