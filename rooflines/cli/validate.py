@@ -1,0 +1,88 @@
+"""``rooflines validate``: hold predictions against measured times."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Final
+
+import click
+
+from rooflines.cli.options import document_text, emit, format_option, output_option
+
+# Subcommand -> (where it is, its line in the help), imported only when it runs.
+SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "kernels": (
+        "rooflines.cli.validate:kernels",
+        "Predict every row of tables of measured kernels, without fitting to them.",
+    ),
+}
+
+
+class _Subcommands(click.Group):
+    """A group that imports a subcommand only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Subcommands in the order people meet them."""
+        return list(SUBCOMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
+        """Import one subcommand."""
+        if cmd_name not in SUBCOMMANDS:
+            return None
+        module, attribute = SUBCOMMANDS[cmd_name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
+        """List the subcommands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in SUBCOMMANDS.items()])
+
+
+@click.group(cls=_Subcommands)
+def validate() -> None:
+    """Hold predictions against measured times."""
+
+
+@click.command()
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
+)
+@click.option(
+    "--calibration",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|textbook|NAME|FILE",
+    help="auto: that of each group's own software stack where there is one.",
+)
+@click.option(
+    "--rows",
+    "rows_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every row with its prediction to this CSV file.",
+)
+@format_option
+@output_option
+def kernels(
+    files: tuple[Path, ...], calibration: str, rows_file: Path | None, fmt: str, output: Path | None
+) -> None:
+    """Predict every row of tables of measured kernels, without fitting to them.
+
+    FILEs are CSV tables of products, attention, experts or all-reduces, known by their columns
+    (docs/calibration.md). Errors are given by device, engine, dtype, operator class and region, with the
+    coverage of the 90 % intervals and the plain roofline beside them.
+    """
+    from rooflines.output.tables import render
+    from rooflines.output.validation_tables import kernel_validation_text
+    from rooflines.validation.judge_tables import document, row_columns, validate_kernels, verdict_columns
+
+    found = validate_kernels(files, calibration)
+    if rows_file is not None:
+        emit(render(row_columns(found.judged), "csv"), rows_file)
+    if fmt == "json":
+        emit(document_text(document(found)), output)
+    elif fmt == "csv":
+        emit(render(verdict_columns(found.verdicts), fmt), output)
+    else:
+        emit(kernel_validation_text(found, fmt), output)
