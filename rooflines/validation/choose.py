@@ -1,0 +1,193 @@
+"""Which constants answer for a group of rows, and between which ends they state that a time lies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rooflines.hardware.calibration import ANY, Calibration, Residual
+from rooflines.hardware.calibration_files import calibration_of, calibrations_of, load_calibration
+from rooflines.hardware.catalogue import load_hardware
+from rooflines.timing.machine import Machine, calibrated_machine, default_machine, textbook_machine
+from rooflines.timing.roofline import operator_time
+from rooflines.validation.judge import EVERYWHERE
+from rooflines.validation.kernel_tables.rows import Group, KernelRows
+
+Floats = NDArray[np.float64]
+# What must be added (standard deviation of ln(time)) to the residuals of constants, so that 90 % of the rows
+# of *other* engines on the same device lie inside: worked out over all pairs of engines and six devices of
+# the AIConfigurator 0.12.0 tables (https://pypi.org/project/aiconfigurator-core/). Prefill attention was
+# measured on one engine only, so it takes the number of decode attention.
+OTHER_STACK_LOG_SD: Final = {
+    "linear": 0.10,
+    "decode_attention": 0.25,
+    "prefill_attention": 0.25,
+    "moe": 0.55,
+    "collective": 0.75,
+}
+# Correlation of the errors of the kernels of a layer: with 0, 56-82 % of the layers lay inside; they share m.
+_SHARED: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The machine that predicts a group.
+
+    Attributes:
+        machine: device and constants.
+        calibration: where the constants are from; None for the textbook.
+        own_stack: whether they were fitted to kernels of the group's own engine and version.
+        basis: the same for people.
+    """
+
+    machine: Machine
+    calibration: Calibration | None
+    own_stack: bool
+    basis: str
+
+
+def choose(rows: KernelRows, calibration: str | Path = "auto") -> Chosen:
+    """The machine for the rows of a group.
+
+    Args:
+        rows: of one group.
+        calibration: ``auto`` takes the calibration of the group's stack, else of its engine, else of its
+            device, else of its class, else the transferable defaults; one that has constants for the operator
+            class goes first. ``none``, ``textbook``, a name or a file are taken as they are.
+
+    Raises:
+        UnknownNameError: no calibration has that name.
+        FileFormatError: the file is none.
+    """
+    group, profile = rows.group, load_hardware(rows.group.device)
+    if str(calibration) == "textbook":
+        machine = textbook_machine(profile)
+        return Chosen(machine, None, own_stack=False, basis=machine.basis)
+    found = None
+    if str(calibration) == "auto":
+        found = _for_stack(rows)
+    elif str(calibration) != "none":
+        found = load_calibration(calibration)
+    if found is None:
+        machine = default_machine(profile)
+        return Chosen(machine, None, own_stack=False, basis=machine.basis)
+    own = found.device == group.device and _same_stack(found.stack, group)
+    basis = f"{found.name} ({found.stack})" + ("" if own else ", another stack")
+    return Chosen(calibrated_machine(profile, found), found, own, basis)
+
+
+def _for_stack(rows: KernelRows) -> Calibration | None:
+    """The calibration of the device that is nearest to the stack of the rows and has their class."""
+    own = [one for one in calibrations_of(rows.group.device) if _measured(one, rows)]
+    if not own:
+        return calibration_of(rows.group.device)
+    engines = [_engine(one.stack) for one in own]  # in the catalogue's order of preference
+    newest = sorted(own, key=lambda one: _version(one.stack), reverse=True)
+    return min(newest, key=lambda one: (_distance(one.stack, rows.group), engines.index(_engine(one.stack))))
+
+
+def _measured(calibration: Calibration, rows: KernelRows) -> bool:
+    """Whether a calibration has constants of its own for every operator of the rows."""
+    found = [calibration.find(one.kind, one.arithmetic, one.storage) for one in rows.operators]
+    return all(one is not None and one.provenance.stack in ("", calibration.stack) for one in found)
+
+
+def _distance(stack: str, group: Group) -> int:
+    """0 for the same stack, 1 for another version of the engine, 2 for one of its other kernels, 3 beyond."""
+    if stack == group.stack:
+        return 0
+    if _engine(stack) != group.engine:
+        return 3
+    return 1 if len(stack.split(" ")) <= 2 else 2  # noqa: PLR2004 - engine and version, no kernel beside
+
+
+def _engine(stack: str) -> str:
+    return stack.split(" ", maxsplit=1)[0]
+
+
+def _version(stack: str) -> tuple[int, ...]:
+    """Numbers in the name of a stack, so that 0.10 comes after 0.9."""
+    return tuple(int(number) for number in re.findall(r"\d+", stack))
+
+
+def _same_stack(stack: str, group: Group) -> bool:
+    """Whether a calibration is of the group's stack; a table without versions names the engine alone."""
+    return stack == group.stack or (not group.version and _engine(stack) == group.engine)
+
+
+def in_sample(rows: KernelRows, chosen: Chosen) -> NDArray[np.bool_]:
+    """Whether constants were fitted to the shape of each row (N).
+
+    Layers of the own stack are, since their times are sums of the products that constants were fitted to.
+    """
+    none = np.zeros(len(rows.measured_s), dtype=bool)
+    if chosen.calibration is None or not chosen.own_stack:
+        return none
+    if rows.group.operator == "layer":
+        return ~none
+    operator = rows.operators[0]
+    entry = chosen.calibration.find(operator.kind, operator.arithmetic, operator.storage)
+    if entry is None or entry.provenance.stack not in ("", chosen.calibration.stack):
+        return none
+    if not entry.provenance.shape_names:
+        return np.full(len(none), bool(entry.provenance.rows))
+    return np.isin(rows.shape, entry.provenance.shape_names)
+
+
+def interval_s(rows: KernelRows, chosen: Chosen) -> tuple[Floats, Floats]:
+    """Ends of the 90 % interval of each row (N each) (s), out of the residuals that the constants state.
+
+    Errors of the kernels of one row are half shared, half independent: each counts by its share of the time.
+    A calibration of another stack adds the error that constants of one engine had on another's kernels.
+
+    Returns:
+        NaN where nothing is stated.
+    """
+    times = [
+        np.broadcast_to(operator_time(operator, chosen.machine).seconds, np.shape(rows.measured_s))
+        for operator in rows.operators
+    ]
+    total = np.sum(times, axis=0)
+    centre, shared, square = (np.zeros(len(total)) for _ in range(3))
+    for operator, seconds in zip(rows.operators, times, strict=True):
+        low, high = _log_ends(rows, chosen, (operator.kind, operator.arithmetic, operator.storage))
+        share = seconds / total
+        centre += share * (low + high) / 2.0
+        half = np.hypot((high - low) / 2.0, _elsewhere(operator.kind, chosen))
+        shared += share * half
+        square += (share * half) ** 2
+    reach = np.sqrt(_SHARED * shared**2 + (1.0 - _SHARED) * square)
+    return total * np.exp(centre - reach), total * np.exp(centre + reach)
+
+
+def _elsewhere(operator: str, chosen: Chosen) -> float:
+    """Half-width that another stack adds in ln(time)."""
+    if chosen.own_stack or chosen.calibration is None or chosen.calibration.device == ANY:
+        return 0.0
+    return NormalDist().inv_cdf(0.95) * OTHER_STACK_LOG_SD.get(operator, max(OTHER_STACK_LOG_SD.values()))
+
+
+def _log_ends(rows: KernelRows, chosen: Chosen, key: tuple[str, str, str]) -> tuple[Floats, Floats]:
+    """5 % and 95 % quantiles of ln(measured / predicted) for each row (N each)."""
+    low, high = np.full(len(rows.region), np.nan), np.full(len(rows.region), np.nan)
+    residuals = _residuals(chosen, key)
+    for name in np.unique(rows.region):
+        found = {one.region: one for one in residuals}
+        stated = found.get(str(name), found.get(EVERYWHERE))
+        if stated is not None:
+            low[rows.region == name], high[rows.region == name] = stated.log_q05, stated.log_q95
+    return low, high
+
+
+def _residuals(chosen: Chosen, key: tuple[str, str, str]) -> Sequence[Residual]:
+    if chosen.calibration is None:
+        return ()
+    entry = chosen.calibration.find(*key)
+    return () if entry is None else entry.residuals

@@ -1,0 +1,149 @@
+"""Predicts every row of kernel tables without fitting to it, and says how right that was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from rooflines.errors import CannotTellError
+from rooflines.timing.machine import textbook_machine
+from rooflines.validation.choose import choose, in_sample, interval_s
+from rooflines.validation.class_fits import predicted_s
+from rooflines.validation.judge import Judged, Verdict, judge_times, premiums, verdicts
+from rooflines.validation.kernel_tables.read import read_kernel_table
+from rooflines.validation.kernel_tables.rows import Group, KernelTable, LeftOut
+
+SCHEMA_VERSION: Final = 1
+_GROUP: Final = ("device", "engine", "version", "kernel", "operator", "dtype", "variant")
+_ROW: Final = ("file", "line", *_GROUP, "quantity", "region", "shape")
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """Predictions beside measurements.
+
+    Attributes:
+        calibration: what was asked for.
+        files: names of the tables.
+        judged: every used row, by group.
+        verdicts: errors by group and region.
+        left_out: rows that were not used, with reasons.
+    """
+
+    calibration: str
+    files: tuple[str, ...]
+    judged: tuple[Judged, ...]
+    verdicts: tuple[Verdict, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+def validate_kernels(paths: Iterable[Path], calibration: str | Path = "auto") -> Validation:
+    """Read tables and judge every row of them.
+
+    Args:
+        paths: CSV files.
+        calibration: see rooflines.validation.choose.choose.
+
+    Raises:
+        FileFormatError: a file is no table of kernels.
+        UnknownNameError: no such calibration.
+        CannotTellError: no row can be judged.
+    """
+    tables = [read_kernel_table(path) for path in paths]
+    judged = tuple(one for table in tables for one in judge_table(table, calibration))
+    left_out = tuple(one for table in tables for one in table.left_out)
+    if not judged:
+        reasons = dict.fromkeys(one.reason for one in left_out)
+        raise CannotTellError(f"no row can be judged: {'; '.join(list(reasons)[:3])}")
+    return Validation(
+        str(calibration), tuple(table.file for table in tables), judged, verdicts(judged), left_out
+    )
+
+
+def judge_table(table: KernelTable, calibration: str | Path = "auto") -> list[Judged]:
+    """Times of every group of a table beside their predictions, and premiums of its layers."""
+    judged = []
+    for rows in table.groups:
+        chosen = choose(rows, calibration)
+        times = judge_times(
+            rows,
+            table.file,
+            predicted_s=predicted_s(rows, chosen.machine),
+            plain_s=predicted_s(rows, textbook_machine(chosen.machine.profile)),
+            interval_s=interval_s(rows, chosen),
+            in_sample=in_sample(rows, chosen),
+            basis=chosen.basis,
+        )
+        judged.append(times)
+        premium = premiums(times) if rows.group.operator == "layer" else None
+        judged += [premium] if premium is not None else []
+    return judged
+
+
+def verdict_columns(found: Sequence[Verdict]) -> dict[str, list[Any]]:
+    """Verdicts as a table; errors are fractions."""
+    columns: dict[str, list[Any]] = {name: [getattr(one.group, name) for one in found] for name in _GROUP}
+    for name in (
+        "quantity",
+        "region",
+        "rows",
+        "in_sample_rows",
+        "median_abs_error",
+        "p90_abs_error",
+        "bias",
+        "coverage",
+        "plain_median_abs_error",
+        "basis",
+    ):
+        columns[name] = [getattr(one, name) for one in found]
+    return columns
+
+
+def left_out_columns(found: Sequence[LeftOut]) -> dict[str, list[Any]]:
+    """What was left out, as a table; rows of one group and reason are added up."""
+    counted: dict[tuple[Group, str], int] = {}
+    for one in found:
+        counted[one.group, one.reason] = counted.get((one.group, one.reason), 0) + one.rows
+    columns: dict[str, list[Any]] = {name: [getattr(group, name) for group, _ in counted] for name in _GROUP}
+    return columns | {"rows": list(counted.values()), "reason": [reason for _, reason in counted]}
+
+
+def row_columns(judged: Sequence[Judged]) -> dict[str, list[Any]]:
+    """Every row with its prediction; times in seconds, premiums as ratios."""
+    columns: dict[str, list[Any]] = {name: [] for name in _ROW}
+    numbers = ("size", "measured", "predicted", "low", "high", "plain", "in_sample")
+    columns |= {name: [] for name in numbers}
+    for one in judged:
+        count = len(one.measured)
+        columns["file"] += [one.file] * count
+        columns["quantity"] += [one.quantity] * count
+        for name in _GROUP:
+            columns[name] += [getattr(one.group, name)] * count
+        for name in ("line", "region", "shape", *numbers):
+            columns[name] += getattr(one, name).tolist()
+    return columns
+
+
+def document(found: Validation) -> dict[str, Any]:
+    """The result for machines (docs/schemas/validate-kernels.schema.json)."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "calibration": found.calibration,
+        "files": list(found.files),
+        "rows_used": int(sum(len(one.measured) for one in found.judged if one.quantity == "time")),
+        "rows_left_out": sum(one.rows for one in found.left_out),
+        "groups": _records(verdict_columns(found.verdicts)),
+        "left_out": _records(left_out_columns(found.left_out)),
+    }
+
+
+def _records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: object) -> object:
+    return None if isinstance(value, float) and not np.isfinite(value) else value
