@@ -12,7 +12,7 @@ Little's law ties time per token to the batch.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,9 +121,53 @@ class OpenState:
         return slot + queue + rest + weighted_quantile(self.prompt_s, self.prompt_weights, share)
 
 
+@dataclass(frozen=True, slots=True)
+class _Averages:
+    """Columns of a curve for the mean prompt; shape (N + 1,) each, K prompts apart."""
+
+    step_s: Array
+    tokens: Array
+    extra_s: Array
+    work_s: Array
+    prompt_s: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, curve: StepCurve) -> Self:
+        """`work_s` is the time of steps that a prompt takes up when chunks are filled with several (s)."""
+        extra = curve.extra_s
+        return cls(
+            curve.step_s,
+            curve.tokens_per_step,
+            extra,
+            curve.chunk_share * curve.step_s + extra,
+            curve.prompt_s,
+            curve.prompt_weights,
+        )
+
+    def rate_per_s(self, decode_tokens: float, batch: float) -> float:
+        """X of `completions_per_s`."""
+        if batch <= 0:
+            return 0.0
+        whole = max(batch, 1.0)
+        produced = batch * at(self.tokens, whole)
+        return produced / (decode_tokens * at(self.step_s, whole) + produced * at(self.extra_s, whole))
+
+    def first_token_s(self, rate_per_s: float, batch: float) -> float:
+        """Wait for the chunks of other prompts and the prompt's own steps; infinite where prompts pile up."""
+        whole = max(batch, 1.0)
+        low = int(whole)
+        high = min(low + 1, self.step_s.size - 1)
+        seconds = self.prompt_s[low] + (whole - low) * (self.prompt_s[high] - self.prompt_s[low])
+        load = rate_per_s * at(self.work_s, whole)
+        return mean_prompt_wait_s(load, rate_per_s, seconds, self.weights) + float(seconds @ self.weights)
+
+
 def at(values: Array, batch: float) -> float:
     """A column of a curve at a mean batch, which need not be whole."""
-    return float(np.interp(batch, np.arange(values.size), values))
+    low = min(int(batch), values.size - 1)
+    high = min(low + 1, values.size - 1)
+    return float(values[low] + (batch - low) * (values[high] - values[low]))
 
 
 def completions_per_s(curve: StepCurve, decode_tokens: float, batch: float) -> float:
@@ -131,11 +175,7 @@ def completions_per_s(curve: StepCurve, decode_tokens: float, batch: float) -> f
 
     X = b tau / (D T + b tau M): the time of D / tau steps shared by b sequences, and one prompt.
     """
-    if batch <= 0:
-        return 0.0
-    whole = max(batch, 1.0)
-    produced = batch * at(curve.tokens_per_step, whole)
-    return produced / (decode_tokens * at(curve.step_s, whole) + produced * at(curve.extra_s, whole))
+    return _Averages.of(curve).rate_per_s(decode_tokens, batch)
 
 
 def closed_state(curve: StepCurve, decode_tokens: float, sequences: float) -> ClosedState:
@@ -152,33 +192,19 @@ def closed_state(curve: StepCurve, decode_tokens: float, sequences: float) -> Cl
     Raises:
         InputError: no sequences.
     """
-    if not sequences > 0:
+    if not 0 < sequences < np.inf:
         raise InputError(f"{sequences:g} sequences: give a positive number")
+    means = _Averages.of(curve)
     inside = min(float(sequences), float(curve.max_sequences))
     low, high = 0.0, inside
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
-        taken = middle + completions_per_s(curve, decode_tokens, middle) * _first_token_s(
-            curve, decode_tokens, middle
-        )
+        rate = means.rate_per_s(decode_tokens, middle)
+        taken = middle + rate * means.first_token_s(rate, middle)
         low, high = (middle, high) if taken <= inside else (low, middle)
-    rate = completions_per_s(curve, decode_tokens, low)
+    rate = means.rate_per_s(decode_tokens, low)
     tpot = low / (rate * decode_tokens)
     return ClosedState(rate, low, tpot, sequences / rate - decode_tokens * tpot)
-
-
-def _first_token_s(curve: StepCurve, decode_tokens: float, batch: float) -> float:
-    """Wait for the chunks of other prompts, and the prompt's own steps; infinite where prompts pile up."""
-    rate = completions_per_s(curve, decode_tokens, batch)
-    whole = max(batch, 1.0)
-    seconds = np.array([at(curve.prompt_s[:, k], whole) for k in range(curve.prompt_weights.size)])
-    wait = mean_prompt_wait_s(rate * _prompt_work_s(curve, whole), rate, seconds, curve.prompt_weights)
-    return wait + float(seconds @ curve.prompt_weights)
-
-
-def _prompt_work_s(curve: StepCurve, batch: float) -> float:
-    """Time of steps that a prompt takes up when chunks are filled with several prompts (s)."""
-    return at(curve.chunk_share * curve.step_s + curve.extra_s, batch)
 
 
 def saturation_per_s(curve: StepCurve, decode_tokens: float) -> float:

@@ -1,0 +1,239 @@
+"""Predicts serving benchmarks row by row without fitting to them, and says how wrong it is by source."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+
+from rooflines.costs.setting import Precision
+from rooflines.errors import RooflinesError
+from rooflines.serving.engine import Engine, StepCurve, step_curve
+from rooflines.serving.lengths import parse_lengths
+from rooflines.serving.steady import closed_state
+from rooflines.serving.workload import Workload
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.machine import Machine
+from rooflines.validation.serving_tables import ServedAs, ServingRow, served_as
+
+# Two configurations are told apart where their throughputs differ by more than this.
+DIFFERENCE: Final = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A row beside its prediction.
+
+    Attributes:
+        row: as measured.
+        served: what it ran.
+        tpot_s: predicted time per output token (s).
+        ttft_s: predicted time to first token (s).
+        plain_tpot_s: the plain roofline's time per output token (s).
+        batch: predicted mean batch.
+        basis: what the constants rest on.
+    """
+
+    row: ServingRow
+    served: ServedAs
+    tpot_s: float
+    ttft_s: float
+    plain_tpot_s: float
+    batch: float
+    basis: str
+
+    @property
+    def measured_tokens_per_s(self) -> float:
+        """Output tokens per second and card, from the times of a request (Little's law)."""
+        return self._throughput(self.row.ttft_s, self.row.tpot_s)
+
+    @property
+    def predicted_tokens_per_s(self) -> float:
+        """The same, predicted."""
+        return self._throughput(self.ttft_s, self.tpot_s)
+
+    def _throughput(self, ttft_s: float, tpot_s: float) -> float:
+        served = self.served
+        each = served.output / (ttft_s + (served.output - 1) * tpot_s)
+        return served.sequences * each / served.parallelism.tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ServingVerdict:
+    """Errors of the rows of one source.
+
+    Attributes:
+        source: origin, system, backend, model and format.
+        rows: predicted rows.
+        tpot_median_abs_error: median of abs(predicted / measured - 1) of time per token.
+        tpot_p90_abs_error: its 90 % quantile.
+        tpot_bias: median of predicted / measured - 1.
+        ttft_median_abs_error: of time to first token.
+        throughput_median_abs_error: of tokens per second and card.
+        plain_tpot_median_abs_error: time per token of the plain roofline.
+        basis: what the constants rest on.
+    """
+
+    source: tuple[str, ...]
+    rows: int
+    tpot_median_abs_error: float
+    tpot_p90_abs_error: float
+    tpot_bias: float
+    ttft_median_abs_error: float
+    throughput_median_abs_error: float
+    plain_tpot_median_abs_error: float
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Rows of one source that were not predicted, and why."""
+
+    source: tuple[str, ...]
+    rows: int
+    reason: str
+
+
+def predict_serving(
+    rows: Iterable[ServingRow],
+    machine_of: Callable[[str], Machine],
+    plain_machine_of: Callable[[str], Machine],
+) -> tuple[list[Predicted], list[LeftOut]]:
+    """Predict every row that says enough; the others are counted by reason.
+
+    Args:
+        rows: of tables.
+        machine_of: device id to the constants to predict with.
+        plain_machine_of: device id to the plain roofline, for comparison.
+    """
+    reasons: dict[tuple[tuple[str, ...], str], int] = defaultdict(int)
+    alike: dict[tuple[Any, ...], list[tuple[ServingRow, ServedAs]]] = defaultdict(list)
+    seen: set[tuple[object, ...]] = set()
+    for row in rows:
+        served = served_as(row)
+        repeated = (*row.source[1:], *sorted(row.numbers.items()))
+        if isinstance(served, str):
+            reasons[row.source, served] += 1
+        elif repeated in seen:
+            reasons[row.source, "repeats a row of another file"] += 1
+        else:
+            seen.add(repeated)
+            alike[_configuration(served)].append((row, served))
+    found: list[Predicted] = []
+    for members in alike.values():
+        try:
+            found += _predict_alike(members, machine_of, plain_machine_of)
+        except RooflinesError as error:
+            for row, _ in members:
+                reasons[row.source, str(error)] += 1
+    left = [LeftOut(source, count, reason) for (source, reason), count in sorted(reasons.items())]
+    return found, left
+
+
+def _configuration(served: ServedAs) -> tuple[Any, ...]:
+    """All but the load: rows that share it share a curve."""
+    return (
+        served.device,
+        served.model.name,
+        served.weights,
+        served.kv,
+        served.parallelism,
+        served.prompt,
+        served.output,
+    )
+
+
+def _predict_alike(
+    members: Sequence[tuple[ServingRow, ServedAs]],
+    machine_of: Callable[[str], Machine],
+    plain_machine_of: Callable[[str], Machine],
+) -> list[Predicted]:
+    first = members[0][1]
+    lengths = [parse_lengths(str(length), "length") for length in (first.prompt, first.output)]
+    workload = Workload.independent(lengths[0], lengths[1])
+    largest = max(served.at_most for _, served in members)
+    machine = machine_of(first.device)
+    curve = _curve(first, machine, workload, largest)
+    plain = _curve(first, plain_machine_of(first.device), workload, largest)
+    found = []
+    for row, served in members:
+        most = min(served.at_most, curve.max_sequences)
+        state, bare = (
+            closed_state(replace(one, max_sequences=most), workload.decode_tokens, served.sequences)
+            for one in (curve, plain)
+        )
+        found.append(
+            Predicted(row, served, state.tpot_s, state.ttft_s, bare.tpot_s, state.batch, machine.basis)
+        )
+    return found
+
+
+def _curve(served: ServedAs, machine: Machine, workload: Workload, largest: int) -> StepCurve:
+    target = Deployment(served.model, machine, Precision(served.weights, served.kv), served.parallelism)
+    return step_curve(Engine(target, max_sequences=largest), workload)
+
+
+def judge_serving(predicted: Iterable[Predicted]) -> list[ServingVerdict]:
+    """Errors by source."""
+    groups: dict[tuple[str, ...], list[Predicted]] = defaultdict(list)
+    for one in predicted:
+        groups[one.row.source].append(one)
+    return [_verdict(source, members) for source, members in sorted(groups.items())]
+
+
+def _verdict(source: tuple[str, ...], members: Sequence[Predicted]) -> ServingVerdict:
+    tpot = np.array([one.tpot_s / one.row.tpot_s - 1.0 for one in members])
+    ttft = np.array([one.ttft_s / one.row.ttft_s - 1.0 for one in members])
+    plain = np.array([one.plain_tpot_s / one.row.tpot_s - 1.0 for one in members])
+    throughput = np.array([one.predicted_tokens_per_s / one.measured_tokens_per_s - 1.0 for one in members])
+    return ServingVerdict(
+        source,
+        len(members),
+        float(np.median(abs(tpot))),
+        float(np.quantile(abs(tpot), 0.9)),
+        float(np.median(tpot)),
+        float(np.median(abs(ttft))),
+        float(np.median(abs(throughput))),
+        float(np.median(abs(plain))),
+        members[0].basis,
+    )
+
+
+def overall(predicted: Sequence[Predicted]) -> ServingVerdict | None:
+    """Errors of all rows together; None where there are none."""
+    return _verdict(("all", "", "", "", ""), predicted) if predicted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Pairs of configurations for the same model and lengths, and how many are ordered as measured."""
+
+    pairs: int
+    right: int
+
+    @property
+    def share(self) -> float | None:
+        """Share of pairs that are ordered right; None where there are none."""
+        return self.right / self.pairs if self.pairs else None
+
+
+def order_of(predicted: Iterable[Predicted]) -> Order:
+    """Which of two configurations gives more tokens per second and card.
+
+    Compared are rows of the same model and lengths, whatever their device, engine, format, degree and load,
+    that differ by more than 10 % as measured.
+    """
+    groups: dict[tuple[object, ...], list[Predicted]] = defaultdict(list)
+    for one in predicted:
+        groups[one.served.model.name, one.served.prompt, one.served.output].append(one)
+    pairs = right = 0
+    for members in groups.values():
+        measured = np.array([one.measured_tokens_per_s for one in members])
+        guess = np.array([one.predicted_tokens_per_s for one in members])
+        faster = measured[:, None] > DIFFERENCE * measured[None, :]
+        pairs += int(faster.sum())
+        right += int((faster & (guess[:, None] > guess[None, :])).sum())
+    return Order(pairs, right)

@@ -1,0 +1,207 @@
+"""Tables of serving benchmarks: one row a configuration, with time per token and time to first token.
+
+The columns are those of AIConfigurator's `silicon_sample.csv` (https://github.com/ai-dynamo/aiconfigurator):
+system, backend, model_path, gemm_quant_mode, tp_size, moe_ep_size, attention_dp_size, isl, osl, concurrency,
+batch_size, silicon_ttft_ms, silicon_tpot_ms, origin_file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from rooflines.costs.setting import Parallelism
+from rooflines.errors import FileFormatError, RooflinesError
+from rooflines.models.readers import read_model
+from rooflines.models.spec import ModelSpec
+from rooflines.validation.kernel_tables.names import device_of, format_of
+
+_TEXTS: Final = ("system", "backend", "model_path", "gemm_quant_mode", "origin_file")
+_NUMBERS: Final = (
+    "tp_size",
+    "moe_ep_size",
+    "attention_dp_size",
+    "isl",
+    "osl",
+    "concurrency",
+    "batch_size",
+    "silicon_ttft_ms",
+    "silicon_tpot_ms",
+)
+_NEEDED: Final = ("system", "model_path", "tp_size", "isl", "osl", "silicon_ttft_ms", "silicon_tpot_ms")
+# HGX and DGX boards link eight devices; larger groups in these tables are racks whose split into prefill and
+# decode is not recorded.
+_LINKED: Final = 8
+# Blackwell servers of InferenceMAX run with an fp8 cache; its Hopper ones pass no such flag
+# (README of https://github.com/InferenceMAX/InferenceMAX, commands for 70B). Checkpoints that NVIDIA
+# quantised for TensorRT-LLM ask for fp8 (kv_cache_quant_algo in their hf_quant_config.json).
+_QUANTISED: Final = re.compile(r"-FP8$", re.IGNORECASE)
+_BLACKWELL: Final = "Blackwell"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingRow:
+    """A benchmark run.
+
+    Attributes:
+        file: name of the table.
+        line: of the row in it.
+        texts: its words.
+        numbers: its numbers; NaN where the cell is empty.
+    """
+
+    file: str
+    line: int
+    texts: Mapping[str, str]
+    numbers: Mapping[str, float]
+
+    @property
+    def sequences(self) -> float:
+        """Requests in the system at once, over all devices."""
+        given = self.numbers["concurrency"]
+        return self.numbers["batch_size"] if math.isnan(given) else given
+
+    @property
+    def tpot_s(self) -> float:
+        """Measured time per output token (s)."""
+        return self.numbers["silicon_tpot_ms"] / 1e3
+
+    @property
+    def ttft_s(self) -> float:
+        """Measured time to first token (s)."""
+        return self.numbers["silicon_ttft_ms"] / 1e3
+
+    @property
+    def source(self) -> tuple[str, str, str, str, str]:
+        """Rows with the same origin, system, backend, model and format are judged together."""
+        words = ("origin_file", "system", "backend", "model_path", "gemm_quant_mode")
+        texts = [self.texts[word] for word in words]
+        return texts[0], texts[1], texts[2], texts[3], texts[4]
+
+
+@dataclass(frozen=True, slots=True)
+class ServedAs:
+    """What a row ran, in words of this package.
+
+    Attributes:
+        device: profile id.
+        model: the model.
+        weights: format of linear layers; None for the checkpoint's.
+        kv: format of cached keys and values; None for the checkpoint's.
+        parallelism: over how many devices.
+        prompt: tokens in.
+        output: tokens out.
+        sequences: requests at once, of one batch (a group of devices that shares experts has several).
+        at_most: sequences that one batch holds at most.
+    """
+
+    device: str
+    model: ModelSpec
+    weights: str | None
+    kv: str | None
+    parallelism: Parallelism
+    prompt: int
+    output: int
+    sequences: float
+    at_most: int
+
+
+def read_serving(path: Path) -> list[ServingRow]:
+    """Read a table of serving benchmarks.
+
+    Raises:
+        FileFormatError: not a table, a missing column, or a number that cannot be; the message names the row.
+    """
+    import pandas as pd
+
+    try:
+        table = pd.read_csv(path, low_memory=False)
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, and pandas' parser errors
+        reason = error.strerror if isinstance(error, OSError) else "not a CSV with a header line"
+        raise FileFormatError(f"table {path} cannot be read: {reason}") from None
+    missing = [name for name in _NEEDED if name not in table.columns]
+    if not {"concurrency", "batch_size"} & set(table.columns):
+        missing.append("concurrency")
+    if missing:
+        raise FileFormatError(f"table {path} has no column {', '.join(missing)}: is it a serving benchmark?")
+    columns: dict[str, Any] = {
+        name: table[name] if name in table.columns else pd.Series(math.nan, index=table.index)
+        for name in (*_TEXTS, *_NUMBERS)
+    }
+    numbers = {name: pd.to_numeric(columns[name], errors="coerce").tolist() for name in _NUMBERS}
+    texts = {name: columns[name].fillna("").astype(str).tolist() for name in _TEXTS}
+    rows = [
+        ServingRow(
+            path.name,
+            index + 2,
+            {name: texts[name][index] for name in _TEXTS},
+            {name: float(numbers[name][index]) for name in _NUMBERS},
+        )
+        for index in range(len(table))
+    ]
+    for row in rows:
+        for name in ("isl", "osl", "silicon_ttft_ms", "silicon_tpot_ms", "tp_size"):
+            if not row.numbers[name] > 0:
+                raise FileFormatError(f"table {path}, line {row.line}: {name} must be a number above 0")
+    return rows
+
+
+def served_as(row: ServingRow) -> ServedAs | str:
+    """What a row ran, or why it is left out."""
+    device = device_of(row.texts["system"])
+    if device is None:
+        return f"no profile of {row.texts['system']}"
+    tensor = int(row.numbers["tp_size"])
+    expert = int(_or(row.numbers["moe_ep_size"], 1.0)) or 1
+    replicas = int(_or(row.numbers["attention_dp_size"], 1.0)) or 1
+    if tensor > _LINKED:
+        return "more devices in a group than a board links: a rack whose split into pools is not recorded"
+    if replicas > 1 and (tensor * replicas != expert):
+        return "degrees that contradict each other: attention groups times their size are not the experts' devices"
+    sequences = row.sequences / replicas
+    if not sequences >= 1:
+        return "neither concurrency nor batch size"
+    try:
+        # A checkpoint quantised by others has the shapes of the original; its format is a column of its own.
+        model = read_model(_QUANTISED.sub("", row.texts["model_path"]))
+        parallelism = Parallelism(tensor, expert)
+    except RooflinesError as error:
+        return str(error)
+    at_most = row.numbers["batch_size"]
+    return ServedAs(
+        device.id,
+        model,
+        _weights(row, model),
+        _kv(row, device.architecture or ""),
+        parallelism,
+        int(row.numbers["isl"]),
+        int(row.numbers["osl"]),
+        sequences,
+        int(sequences if math.isnan(at_most) else max(at_most, 1.0)),
+    )
+
+
+def _or(value: float, default: float) -> float:
+    return default if math.isnan(value) else value
+
+
+def _weights(row: ServingRow, model: ModelSpec) -> str | None:
+    """The format of linear layers; a checkpoint that is quantised already is served as it is."""
+    mode = row.texts["gemm_quant_mode"]
+    # gpt-oss ships as MXFP4 and DeepSeek as block-wise fp8; the tables call the first nvfp4.
+    if not mode or "gpt-oss" in model.name or (mode.startswith("fp8") and "deepseek" in model.name):
+        return None
+    found = format_of(mode)
+    return None if found is None else found.name
+
+
+def _kv(row: ServingRow, architecture: str) -> str | None:
+    quantised = row.texts["gemm_quant_mode"] in ("fp8", "nvfp4")
+    served = row.texts["backend"] == "trtllm" or (
+        row.texts["backend"] == "vllm" and _BLACKWELL in architecture
+    )
+    return "fp8" if quantised and served else None
