@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -23,3 +26,15 @@ def reference_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no reference data at {folder} (set ROOFLINES_DATA)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def simulator() -> ModuleType:
+    """A physical machine that writes files of measurements (tests/reference/simulator.py)."""
+    spec = importlib.util.spec_from_file_location("simulator", ROOT / "tests" / "reference" / "simulator.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["simulator"] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
