@@ -47,21 +47,21 @@ growths = st.builds(TreeGrowth, st.integers(1, 4), st.integers(1, 40))
 depths = st.integers(0, 5)
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(branches, growths, depths)
 def test_tokens_lie_between_one_and_all_levels(rates, growth, depth):
     tokens = float(growth.tokens_per_cycle(rates, depth))
     assert 1.0 <= tokens <= min(depth, growth.nodes) + 1.0
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(branches, growths, depths)
 def test_more_nodes_never_yield_less(rates, growth, depth):
     more = TreeGrowth(growth.top_k, growth.nodes + 3)
     assert more.tokens_per_cycle(rates, depth) >= growth.tokens_per_cycle(rates, depth) - 1e-12
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(branches, growths, st.integers(1, 5))
 def test_no_tree_has_more_nodes_than_are_verified(rates, growth, depth):
     tree = growth.tree(rates, depth)
@@ -69,7 +69,7 @@ def test_no_tree_has_more_nodes_than_are_verified(rates, growth, depth):
     assert tree.depth <= depth
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(branches, st.integers(0, 6))
 def test_a_tree_of_one_guess_is_a_chain(rates, depth):
     growth = TreeGrowth(1, 64)
@@ -78,7 +78,7 @@ def test_a_tree_of_one_guess_is_a_chain(rates, depth):
     assert growth.tokens_per_cycle(rates, depth) == pytest.approx(expected)
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(branches, growths, st.integers(1, 64).map(float))
 def test_a_cycle_takes_the_yield_of_its_tree(rates, growth, batch):
     lengths = np.array([0.0, 1.0, 3.0])
@@ -88,6 +88,7 @@ def test_a_cycle_takes_the_yield_of_its_tree(rates, growth, batch):
     assert np.asarray(outcome.speedup)[0] == pytest.approx(1.0)
 
 
+@settings(deadline=None)
 @given(growths, st.floats(0, 1), depths)
 def test_one_rate_a_position_is_what_the_tree_attains_by_depth(growth, alpha, depth):
     times = cycle_times(target(), Free(growth), 1.0, 512.0, float(depth))
@@ -95,7 +96,7 @@ def test_one_rate_a_position_is_what_the_tree_attains_by_depth(growth, alpha, de
     assert cycle(times, acceptance).tokens_per_cycle == acceptance.tokens_per_cycle(depth)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(vectors(), st.integers(1, 8), st.integers(1, 8), st.integers(1, 32).map(float))
 def test_verifying_less_of_a_chain_costs_and_yields_what_a_shorter_draft_does(
     vector, drafted, verified, batch

@@ -9,7 +9,7 @@ drafter trained for it runs shorter blocks too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -59,17 +59,7 @@ class BlockDrafter(HeadDrafter):
                 continue
             made = [m for m in own.mixer.matrices(head.spec.hidden) if m.name in ("key", "value")]
             one = layer_linear("context kv projection", own, made, emitted.tokens, setting)
-            found.append(
-                Operator(
-                    one.name,
-                    one.kind,
-                    one.cost,
-                    count,
-                    arithmetic=one.arithmetic,
-                    storage=one.storage,
-                    rows=one.rows,
-                )
-            )
+            found.append(replace(one, count=count))
         return found
 
 

@@ -30,7 +30,7 @@ class CorrectedBlockDrafter(BlockDrafter):
         """One multiplication by each matrix of the heads, and one choice, for each drafted token."""
         head = self.head
         steps = [head.linear(matrix.name, matrix, shape.batch, shape) for matrix in head.spec.heads]
-        steps.append(head.sampling(shape.batch))
+        steps += head.choice(shape.batch, shape)
         return [replace(step, cost=step.cost * draft_length) for step in steps]
 
 

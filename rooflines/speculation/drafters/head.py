@@ -57,8 +57,8 @@ class Head:
         served = self.target
         return Setting(self.model, shape, self.precision, served.parallelism, "draft", served.routing)
 
-    def pass_s(self, shape: Shape, before: Sequence[Operator] = (), after: Sequence[Operator] = ()) -> Number:
-        """Time of one pass: embedding, layers, head and sampling, with further operators around (s)."""
+    def forward(self, shape: Shape, before: Sequence[Operator] = (), after: Sequence[Operator] = ()) -> Pass:
+        """One pass: embedding, layers, head and sampling, with further operators around."""
         own = forward_pass(
             self.model,
             shape,
@@ -67,8 +67,11 @@ class Head:
             parallelism=self.target.parallelism,
             routing=self.target.routing,
         )
-        whole = Pass("draft", (*before, *own.operators, *after))
-        return pass_time(whole, self.target.machine).seconds
+        return Pass("draft", (*before, *own.operators, *after))
+
+    def pass_s(self, shape: Shape, before: Sequence[Operator] = (), after: Sequence[Operator] = ()) -> Number:
+        """Time of one pass, launched by the host (s)."""
+        return pass_time(self.forward(shape, before, after), self.target.machine).seconds
 
     def operators_s(self, operators: Sequence[Operator]) -> Number:
         """Time of operators that run inside another pass: no launch of their own by the host (s)."""
@@ -79,25 +82,21 @@ class Head:
         """What turns features of the target and embeddings into the head's input, whole on each device."""
         return [self.linear(matrix.name, matrix, shape.tokens, shape) for matrix in self.spec.entry]
 
-    def linear(self, name: str, matrix: Matrix, tokens: Number, shape: Shape, count: float = 1.0) -> Operator:
+    def linear(self, name: str, matrix: Matrix, tokens: Number, shape: Shape) -> Operator:
         """A matrix of the head's; one over the vocabulary is divided over the devices."""
         own = number_format(self.spec.dtype)
-        found = linear(name.replace("_", " "), [self._on_device(matrix)], [own], tokens, self.setting(shape))
-        return Operator(
-            found.name,
-            found.kind,
-            found.cost,
-            count,
-            arithmetic=found.arithmetic,
-            storage=found.storage,
-            rows=found.rows,
-        )
+        return linear(name.replace("_", " "), [self._on_device(matrix)], [own], tokens, self.setting(shape))
 
-    def sampling(self, tokens: Number, count: Number = 1.0) -> Operator:
-        """Choosing among the logits of `tokens` positions, `count` times over."""
-        logits = tokens * self.spec.draft_vocabulary
+    def choice(self, tokens: Number, shape: Shape) -> list[Operator]:
+        """Choosing among the logits of `tokens` positions, gathered from all devices."""
+        logits, ranks = tokens * self.spec.draft_vocabulary, self.target.parallelism.tensor
         cost = Cost(vector_flops=5.0 * logits, activation_bytes=logits * _LOGIT_BYTES, kernels=1.0)
-        return Operator("sampling", "small", cost * count)
+        sampling = Operator("sampling", "small", cost)
+        if ranks == 1:
+            return [sampling]
+        sent = logits * self.setting(shape).activation_bytes * (ranks - 1) / ranks
+        gathered = Cost(network_bytes=sent, kernels=1.0)
+        return [Operator("logits all-gather", "collective", gathered, ranks=ranks), sampling]
 
     def _on_device(self, matrix: Matrix) -> Matrix:
         ranks = self.target.parallelism.tensor

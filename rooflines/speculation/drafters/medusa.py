@@ -39,7 +39,7 @@ class MedusaDrafter(HeadDrafter):
             for each in (Matrix(m.name, m.inputs, m.outputs, m.bias) for m in self.head.spec.heads)
         ]
         heads = np.asarray(draft_length, dtype=float)
-        seconds = heads * self.head.operators_s([*one, self.head.sampling(batch)])
+        seconds = heads * self.head.operators_s([*one, *self.head.choice(batch, shape)])
         return grown(seconds, heads, self.tree)
 
     def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
