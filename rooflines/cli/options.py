@@ -78,8 +78,9 @@ def calibration_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--calibration",
         default="auto",
         show_default=True,
-        metavar="auto|textbook|none",
-        help="auto: the best constants known; none: transferable defaults; textbook: the datasheet alone.",
+        metavar="auto|none|textbook|NAME|FILE",
+        help="auto: measured on the device, else on its class; none: transferable defaults; textbook: "
+        "datasheet.",
     )(command)
 
 

@@ -89,6 +89,7 @@ class Operator:
         arithmetic: dtype whose peak the matrix product runs at.
         storage: format of the weights, or of the cached keys and values, that it reads.
         rows: positions m that a linear kernel multiplies at once (0 where it has no meaning).
+        outputs: outputs of the matrices of a linear kernel, on one device (0 where it has no meaning).
         query_rows: new positions per sequence n times query heads per kv head, for attention.
         query_tokens: new positions per sequence n, for attention.
         ranks: devices that take part, for collectives.
@@ -101,6 +102,7 @@ class Operator:
     arithmetic: str = "bf16"
     storage: str = "bf16"
     rows: Number = 0.0
+    outputs: Number = 0.0
     query_rows: Number = 0.0
     query_tokens: Number = 0.0
     ranks: int = 1

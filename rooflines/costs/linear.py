@@ -51,6 +51,7 @@ def linear(
         arithmetic=arithmetic_of(main, setting),
         storage=main.name,
         rows=tokens,
+        outputs=float(outputs),
     )
 
 

@@ -174,7 +174,7 @@ class Calibration(Fact):
         name: as the catalogue lists it; the file's name without its ending.
         device: id of the hardware profile; ``*`` for the constants that any device may take.
         stack: software by name and version, such as ``vllm 0.14.0``.
-        created: ISO date of the data, not of the fit: the same rows give the same file.
+        created: ISO date of the fit.
         sources: where the rows are from, for a stranger to open.
         host_overhead_s: host time per pass that overlaps nothing (s).
         stands_for: ids of devices of the same class that take these constants for want of their own.

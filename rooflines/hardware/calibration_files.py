@@ -23,6 +23,7 @@ from rooflines.units import format_quantity, parse_quantity
 
 FOLDER: Final = "calibrations"
 TRANSFERABLE: Final = "transferable"
+_WORDS: Final = ("auto", "none", "textbook")
 # Where a device was measured with several stacks, the first of these is taken unless another is named.
 _PREFERRED: Final = ("vllm", "sglang", "trtllm")
 _DIGITS: Final = 4
@@ -54,7 +55,7 @@ def load_calibration(name: str | Path) -> Calibration:
     listed = _listed()
     if name not in listed:
         raise UnknownNameError(
-            "calibration", name, listed, "(use auto, none or textbook, a name of these, or a .toml file)"
+            "calibration", name, (*listed, *_WORDS), "(use auto, none or textbook, a name, or a .toml file)"
         )
     return read_calibration(listed[name])
 
@@ -108,7 +109,7 @@ def _listed() -> dict[str, Traversable]:
         inner = folder / FOLDER
         if inner.is_dir():
             for file in inner.iterdir():
-                if file.name.endswith(".toml") and file.is_file() and file.name != "priors.toml":
+                if file.name.endswith(".toml") and file.is_file():
                     found.setdefault(file.name.removesuffix(".toml"), file)
     return found
 
@@ -152,7 +153,8 @@ def calibration_text(calibration: Calibration) -> str:
     for entry in calibration.operators:
         own = entry.model_dump(exclude={"constants", "provenance", "residuals"})
         lines += ["", "[[operators]]", *_lines(own)]
-        lines += ["residuals = [", *(f"  {_inline(one.model_dump())}," for one in entry.residuals), "]"]
+        if entry.residuals:
+            lines += ["residuals = [", *(f"  {_inline(one.model_dump())}," for one in entry.residuals), "]"]
         lines += ["", "[operators.constants]", *_lines(_not_textbook(entry.constants))]
         lines += ["", "[operators.provenance]", *_lines(entry.provenance.model_dump(exclude_defaults=True))]
     for step in calibration.steps:

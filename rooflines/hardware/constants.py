@@ -1,4 +1,4 @@
-"""Constants of the time form, and the transferable defaults for devices that nobody has measured.
+"""Constants of the time form.
 
 The form (rooflines.timing.forms): t = ((flops / (e_f F))^p + (bytes / (e_b BW))^p)^(1/p) + t0.
 """
@@ -6,13 +6,8 @@ The form (rooflines.timing.forms): t = ((flops / (e_f F))^p + (bytes / (e_b BW))
 from __future__ import annotations
 
 import math
-import tomllib
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Final, Literal
-
-from rooflines.facts import Fact
-from rooflines.hardware.catalogue import data_folder
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +27,12 @@ class Constants:
         rank_contention: c; a link shared by N devices attains e_b (2 / N)^c (0 where every pair has its own).
         wide_factor: how much longer attention takes from 64 query rows per key/value head on; nothing is
             added up to 32, and the factor grows evenly in between.
+        padded_to_rows: a linear kernel computes on whole tiles of so many rows, or for fewer rows on the next
+            power of two from 16 on; 0 prices the rows there are.
+        smallest_tile_rows: a linear kernel cuts its output into the best of a menu of tiles of so many rows
+            or more, and its units work on them in waves; 0 knows no tiles.
+        tile_half_intensity: a tile of a by b outputs attains I / (I + this) of e_f, with I = a b / (a + b):
+            larger tiles read each operand less often.
     """
 
     bandwidth_efficiency: float = 1.0
@@ -43,6 +44,9 @@ class Constants:
     rank_overhead_s: float = 0.0
     rank_contention: float = 0.0
     wide_factor: float = 1.0
+    padded_to_rows: float = 0.0
+    smallest_tile_rows: float = 0.0
+    tile_half_intensity: float = 0.0
 
 
 TEXTBOOK: Final = Constants()
@@ -51,47 +55,3 @@ TEXTBOOK: Final = Constants()
 # https://pypi.org/project/aiconfigurator-core/, Apache-2.0).
 DEFAULT_SHARPNESS: Final = 2.5
 DEFAULT_LINEAR_OVERHEAD_S: Final = 4e-6
-
-
-class Prior(Fact):
-    """Attained shares of bandwidth and peak that a device without measurements is given.
-
-    Attributes:
-        devices: profile ids.
-        arithmetic: dtype of the weights and arithmetic (``w8a16`` and ``w4a16``: weight-only).
-        bandwidth_efficiency: e_b.
-        compute_efficiency: e_f.
-        basis: fitted on this device, carried over from its architecture class, or judged.
-        note: what it rests on.
-    """
-
-    devices: tuple[str, ...]
-    arithmetic: str
-    bandwidth_efficiency: float
-    compute_efficiency: float
-    basis: Literal["fit", "class", "judged"]
-    note: str
-
-
-class Priors(Fact):
-    """All priors, with the source of the fitted ones."""
-
-    source: str
-    prior: tuple[Prior, ...]
-
-
-@cache
-def priors() -> Priors:
-    """The table of priors that ships with the profiles."""
-    path = data_folder() / "calibrations" / "priors.toml"
-    data: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    listed = [{**entry, "devices": tuple(entry["devices"])} for entry in data["prior"]]
-    return Priors.read({**data, "prior": tuple(Prior.read(entry, str(path)) for entry in listed)}, str(path))
-
-
-def prior_of(device: str, arithmetic: str) -> Prior | None:
-    """The prior of a device for one arithmetic, if there is one."""
-    for prior in priors().prior:
-        if prior.arithmetic == arithmetic and device in prior.devices:
-            return prior
-    return None

@@ -7,11 +7,11 @@ from pathlib import Path
 from rooflines.costs.routing import parse_routing
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
-from rooflines.errors import InputError
+from rooflines.hardware.calibration_files import calibration_of, load_calibration
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.models.readers import read_model
 from rooflines.timing.deployment import Deployment
-from rooflines.timing.machine import Machine, default_machine, textbook_machine
+from rooflines.timing.machine import Machine, calibrated_machine, default_machine, textbook_machine
 from rooflines.units import parse_quantity
 
 
@@ -20,8 +20,9 @@ def make_machine(hardware: str | Path, calibration: str = "auto", overhead: str 
 
     Args:
         hardware: profile id, alias or TOML file.
-        calibration: ``auto``, ``none`` (transferable defaults) or ``textbook``.
-        overhead: host time per pass, with its unit.
+        calibration: ``auto`` (that of the device, else of its class, else the transferable defaults),
+            ``none`` (transferable defaults), ``textbook``, or a calibration by name or TOML file.
+        overhead: host time per pass, with its unit; ``0 s`` leaves that of the calibration.
 
     Raises:
         RooflinesError: an unknown device or calibration, or a quantity without a unit.
@@ -30,9 +31,12 @@ def make_machine(hardware: str | Path, calibration: str = "auto", overhead: str 
     overhead_s = parse_quantity(overhead, "s")
     if calibration == "textbook":
         return textbook_machine(profile, overhead_s)
-    if calibration in ("auto", "none"):
+    if calibration == "none":
         return default_machine(profile, overhead_s)
-    raise InputError(f"calibration {calibration!r} is not known: use auto, none or textbook")
+    found = calibration_of(profile.id) if calibration == "auto" else load_calibration(calibration)
+    if found is None:
+        return default_machine(profile, overhead_s)
+    return calibrated_machine(profile, found, overhead_s or None)
 
 
 def make_deployment(

@@ -16,6 +16,25 @@ from rooflines.costs.cost import Number
 # HBM-bound caches (0.97-1.03, H100, H200 and Blackwell, AIConfigurator 0.12.0 tables,
 # https://pypi.org/project/aiconfigurator-core/); from 64 rows on it depends on the kernel.
 NARROW_QUERY_ROWS: Final = 32.0
+# Fewest rows of a matrix instruction (mma.m16n8k16, NVIDIA PTX ISA, warp-level matrix instructions).
+FEWEST_ROWS: Final = 16.0
+# Tiles (rows, outputs) that one unit works on at a time. Those of 64 rows and more are the ones of cuBLAS
+# (NVIDIA, Matrix Multiplication Background User's Guide, section GPU Implementation); smaller ones serve
+# kernels written for few rows, such as those of quantised weights.
+TILES: Final = (
+    (16.0, 64.0),
+    (16.0, 128.0),
+    (32.0, 64.0),
+    (32.0, 128.0),
+    (64.0, 64.0),
+    (64.0, 128.0),
+    (128.0, 64.0),
+    (64.0, 256.0),
+    (256.0, 64.0),
+    (128.0, 128.0),
+    (128.0, 256.0),
+    (256.0, 128.0),
+)
 
 
 def smooth_maximum(one: Number, other: Number, sharpness: float) -> Number:
@@ -50,3 +69,43 @@ def widened(query_rows: Number, factor: float) -> Number:
     if factor == 1.0:
         return 1.0
     return 1.0 + (factor - 1.0) * np.clip(np.asarray(query_rows) / NARROW_QUERY_ROWS - 1.0, 0.0, 1.0)
+
+
+def padded_rows(rows: Number, tile_rows: float) -> Number:
+    """Rows that a kernel computes on: whole tiles, or the next power of two from 16 on below one tile.
+
+    Args:
+        rows: m, 1 or more.
+        tile_rows: rows of a tile, a power of two.
+    """
+    small = 2.0 ** np.ceil(np.log2(np.maximum(rows, FEWEST_ROWS)))
+    return np.where(np.asarray(rows) <= tile_rows, small, np.ceil(np.asarray(rows) / tile_rows) * tile_rows)
+
+
+def tiled_work(
+    rows: Number, outputs: Number, smallest_rows: float, half_intensity: float, units: float | None
+) -> Number:
+    """Work of a product cut into tiles over its useful work: the least among `TILES`.
+
+    Tiles are worked on in waves of one per unit, and the last wave takes as long as a full one (NVIDIA,
+    Matrix Multiplication Background User's Guide, sections Tile Quantization and Wave Quantization,
+    https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/). A tile of a by b
+    outputs attains I / (I + half_intensity), I = a b / (a + b), since it reads a + b operands a step.
+
+    Args:
+        rows: m, 1 or more.
+        outputs: n, 1 or more.
+        smallest_rows: fewest rows of a tile.
+        half_intensity: I of a tile that attains half of the share of an endless one.
+        units: compute units; None leaves waves out, so that only the edges of tiles are lost.
+    """
+    least: Number = math.inf
+    for high, wide in TILES:
+        if high < smallest_rows:
+            continue
+        tiles: Number = np.ceil(np.asarray(rows) / high) * np.ceil(np.asarray(outputs) / wide)
+        if units is not None:
+            tiles = np.ceil(tiles / units) * units
+        loss = 1.0 + half_intensity * (high + wide) / (high * wide)
+        least = np.minimum(least, tiles * high * wide / (np.asarray(rows) * outputs) * loss)
+    return least

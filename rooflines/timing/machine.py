@@ -12,12 +12,12 @@ from typing import Final
 
 from rooflines.costs.cost import Operator
 from rooflines.errors import ProfileError
+from rooflines.hardware.calibration import CLASSES, Calibration
 from rooflines.hardware.constants import (
     DEFAULT_LINEAR_OVERHEAD_S,
     DEFAULT_SHARPNESS,
     TEXTBOOK,
     Constants,
-    prior_of,
 )
 from rooflines.hardware.profile import HardwareProfile
 
@@ -39,7 +39,6 @@ _COLLECTIVE: Final = (0.6, 4e-6)
 _COLLECTIVE_PCIE: Final = (0.3, 20e-6)
 # Elementwise kernels: 0.94-1.34 us in a CUDA graph, 1.6-2.6 us in a stream (A100, L40, GH200).
 _SMALL_OVERHEAD_S: Final = 2.5e-6
-_WEIGHT_ONLY: Final = {8: "w8a16", 4: "w4a16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +50,14 @@ class Machine:
         constants: constants of an operator on this device.
         basis: what the constants rest on, for the reader of a result.
         overhead_s: host time per pass that overlaps nothing (s).
+        calibration: where constants and their errors are stated; None for the textbook and the defaults.
     """
 
     profile: HardwareProfile
     constants: Callable[[Operator], Constants]
     basis: str
     overhead_s: float = 0.0
+    calibration: Calibration | None = None
 
     def link_bytes_per_s(self) -> float:
         """Bandwidth of one direction of the link between devices (bytes/s).
@@ -95,8 +96,50 @@ def default_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machin
     )
 
 
+def calibrated_machine(
+    profile: HardwareProfile, calibration: Calibration, overhead_s: float | None = None
+) -> Machine:
+    """Constants that were fitted to measured kernels; operators without some get transferable ones.
+
+    Args:
+        profile: the device, or one of the same class.
+        calibration: what was fitted.
+        overhead_s: host time per pass (s); None for that of the calibration.
+    """
+    default = default_machine(profile)
+    table: dict[tuple[str, str, str], Constants | None] = {}
+
+    def constants(operator: Operator) -> Constants:
+        key = (operator.kind, operator.arithmetic, operator.storage)
+        if key not in table:
+            found = calibration.find(*key)
+            table[key] = None if found is None else found.constants
+        return table[key] or default.constants(operator)
+
+    host_s = calibration.host_overhead_s if overhead_s is None else overhead_s
+    return Machine(profile, constants, _basis(profile, calibration), host_s, calibration)
+
+
+def _basis(profile: HardwareProfile, calibration: Calibration) -> str:
+    """What a calibration rests on, and which classes it says nothing of."""
+    bases = {entry.provenance.basis for entry in calibration.operators}
+    if bases <= {"judged", "class"}:
+        rests = f"constants from {calibration.stack} ({calibration.name}): {profile.id} is not measured"
+    elif calibration.device == profile.id:
+        rests = f"calibrated with {calibration.stack} ({calibration.name})"
+    else:
+        rests = (
+            f"constants of {calibration.device}, a device of the same class, with {calibration.stack} "
+            f"({calibration.name}): {profile.id} itself is not measured"
+        )
+    lacking = [name for name in CLASSES if name not in {entry.operator for entry in calibration.operators}]
+    if not lacking:
+        return rests
+    return f"{rests}; transferable defaults for {', '.join(name.replace('_', ' ') for name in lacking)}"
+
+
 def _default_constants(profile: HardwareProfile, operator: Operator) -> Constants:
-    e_b, e_f = _linear_efficiencies(profile, operator)
+    e_b, e_f = _linear_efficiencies(operator)
     match operator.kind:
         case "linear":
             return Constants(e_b, e_f, DEFAULT_LINEAR_OVERHEAD_S, DEFAULT_SHARPNESS)
@@ -118,15 +161,5 @@ def _default_constants(profile: HardwareProfile, operator: Operator) -> Constant
             return Constants(e_b, e_f, _SMALL_OVERHEAD_S, DEFAULT_SHARPNESS)
 
 
-def _linear_efficiencies(profile: HardwareProfile, operator: Operator) -> tuple[float, float]:
-    from rooflines.dtypes import number_format
-
-    weights = number_format(operator.storage)
-    names = ["bf16" if operator.arithmetic == "fp16" else operator.arithmetic, operator.arithmetic]
-    if weights.bits < 12 and operator.arithmetic in ("bf16", "fp16"):  # noqa: PLR2004 - below 16 bits
-        names.insert(0, _WEIGHT_ONLY[8 if weights.bits > 6 else 4])  # noqa: PLR2004 - 8-bit and 4-bit families
-    for name in names:
-        prior = prior_of(profile.id, name)
-        if prior:
-            return prior.bandwidth_efficiency, prior.compute_efficiency
+def _linear_efficiencies(operator: Operator) -> tuple[float, float]:
     return _GENERIC.get(operator.arithmetic, _GENERIC_OTHER)

@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 
 from rooflines.costs.cost import Cost, Number, Operator, Pass
-from rooflines.timing.forms import saturating, smooth_maximum, widened
+from rooflines.hardware.constants import Constants
+from rooflines.timing.forms import padded_rows, saturating, smooth_maximum, tiled_work, widened
 from rooflines.timing.machine import Machine
 
 BOUNDS: Final = ("memory", "compute", "network", "overhead")
@@ -106,12 +107,30 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
         peak = machine.profile.peak_flop_per_s(operator.arithmetic)
         working = operator.rows if operator.kind == "moe" else operator.query_tokens
         share = saturating(constants.compute_efficiency, working, constants.saturation_tokens)
-        compute = cost.matmul_flops / (peak * share) * count
+        compute = cost.matmul_flops * _work(operator, constants, machine) / (peak * share) * count
     floor = constants.overhead_s + constants.token_overhead_s * operator.query_tokens
     overhead = floor * cost.kernels * count
     seconds = smooth_maximum(memory, compute, constants.sharpness)
     seconds = seconds * widened(operator.query_rows, constants.wide_factor) + overhead
     return OperatorTime(operator, seconds, memory, compute, 0.0, overhead)
+
+
+def _work(operator: Operator, constants: Constants, machine: Machine) -> Number:
+    """Arithmetic that a linear kernel does over that which is of use."""
+    if operator.kind != "linear" or not np.all(np.asarray(operator.rows) > 0):
+        return 1.0
+    if constants.padded_to_rows:
+        return padded_rows(operator.rows, constants.padded_to_rows) / operator.rows
+    if constants.smallest_tile_rows and np.all(np.asarray(operator.outputs) > 0):
+        units = machine.profile.compute_units
+        return tiled_work(
+            operator.rows,
+            operator.outputs,
+            constants.smallest_tile_rows,
+            constants.tile_half_intensity,
+            None if units is None else units.value.si,
+        )
+    return 1.0
 
 
 def pass_time(forward: Pass, machine: Machine) -> PassTime:

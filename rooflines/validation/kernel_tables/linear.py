@@ -63,7 +63,9 @@ def products(m: Floats, n: Floats, k: Floats, storage: NumberFormat, name: str =
         activation_bytes=m * (n + k) * ACTIVATION_BYTES,
         kernels=1.0,
     )
-    return Operator(name, "linear", cost, arithmetic=storage.arithmetic, storage=storage.name, rows=m)
+    return Operator(
+        name, "linear", cost, arithmetic=storage.arithmetic, storage=storage.name, rows=m, outputs=n
+    )
 
 
 def weights_are_cached(weight_bytes: Floats, context: Context) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -135,6 +137,7 @@ def _once(operator: Operator) -> Operator:
         arithmetic=operator.arithmetic,
         storage=operator.storage,
         rows=operator.rows,
+        outputs=operator.outputs,
     )
 
 
@@ -171,6 +174,7 @@ def _joined(parts: tuple[Operator, ...], order: np.ndarray[tuple[int], np.dtype[
     first = parts[0]
     cost = Cost(gather("matmul_flops"), 0.0, gather("weight_bytes"), 0.0, 0.0, gather("activation_bytes"))
     rows = np.concatenate([np.atleast_1d(part.rows) for part in parts])[order]
+    outputs = np.concatenate([np.broadcast_to(part.outputs, np.shape(part.rows)) for part in parts])[order]
     return Operator(
         first.name,
         "linear",
@@ -178,6 +182,7 @@ def _joined(parts: tuple[Operator, ...], order: np.ndarray[tuple[int], np.dtype[
         arithmetic=first.arithmetic,
         storage=first.storage,
         rows=rows,
+        outputs=outputs,
     )
 
 

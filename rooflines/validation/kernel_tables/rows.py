@@ -130,6 +130,7 @@ def take(operator: Operator, chosen: Chosen) -> Operator:
         operator,
         cost=Cost(**cost),
         rows=_rows(operator.rows, chosen),
+        outputs=_rows(operator.outputs, chosen),
         query_rows=_rows(operator.query_rows, chosen),
         query_tokens=_rows(operator.query_tokens, chosen),
     )
