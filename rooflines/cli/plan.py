@@ -59,11 +59,15 @@ _SHOWN: Final = {
 @click.option(
     "--acceptance",
     "acceptances",
-    required=True,
     multiple=True,
     metavar="[NAME=]ALPHA|DEFINITION:VALUES",
     help="0.8, conditional:0.8,0.75, survival:..., accepted-length:3.1@5 ...; repeat it with NAME= (a "
     "drafter as written, or its kind) to give each its own.",
+)
+@click.option(
+    "--acceptance-from",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="What an engine printed: a log, metrics, a benchmark's JSON or a CSV (see `rooflines import`).",
 )
 @click.option("--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths.")
 @click.option("--verify-length", type=int, help="Drafted tokens that are verified at most (default: all).")
@@ -78,6 +82,9 @@ _SHOWN: Final = {
     "--cycle-overhead", default="0 s", show_default=True, help="Host time per cycle, such as '1 ms'."
 )
 @click.option("--memory-reserve", default=0.1, show_default=True, help="Share of the memory kept free.")
+@click.option(
+    "--emit", "engine", metavar="vllm|sglang|trtllm|llamacpp", help="Print that engine's settings instead."
+)
 @click.option("--compare", type=click.Path(dir_okay=False, path_type=Path), help="An earlier answer (JSON).")
 @deployment_options
 @architecture_options
@@ -89,6 +96,7 @@ def plan(
     target: str,
     drafters: tuple[str, ...],
     acceptances: tuple[str, ...],
+    acceptance_from: Path | None,
     draft_length: str,
     verify_length: int | None,
     adaptive_verify: bool,
@@ -96,6 +104,7 @@ def plan(
     context: int,
     cycle_overhead: str,
     memory_reserve: float,
+    engine: str | None,
     compare: Path | None,
     tp: int,
     weight_dtype: str | None,
@@ -111,6 +120,7 @@ def plan(
     """Should I speculate, with which draft length, at which batch?"""
     from rooflines.studies.plan import PlanQuestion, make_plan
 
+    acceptances = _acceptances(acceptances, acceptance_from)
     answer = make_plan(
         PlanQuestion(
             hardware=hardware,
@@ -136,10 +146,25 @@ def plan(
     )
     for note in answer.warnings:
         click.echo(f"rooflines: warning: {note}", err=True)
-    if compare is not None:
+    if engine is not None:
+        from rooflines.output.engine_settings import engine_settings
+
+        emit(engine_settings(answer, engine), output)
+    elif compare is not None:
         emit(_comparison(compare, answer), output)
     else:
         emit(plan_text(answer, fmt), output)
+
+
+def _acceptances(given: tuple[str, ...], printed: Path | None) -> tuple[str, ...]:
+    """What was given on the command line, or what an engine printed; one of the two."""
+    if printed is not None and not given:
+        from rooflines.measurement.readers.catalogue import acceptance_text_from
+
+        return (acceptance_text_from(printed),)
+    if printed is not None or not given:
+        raise click.UsageError("Give --acceptance or --acceptance-from, one of the two.")
+    return given
 
 
 def _comparison(path: Path, answer: Plan) -> str:

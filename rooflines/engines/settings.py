@@ -1,0 +1,226 @@
+"""Settings of an engine from what to draft at which batch: the same advice in each engine's words.
+
+What is written can be pasted; lines that begin with ``#`` say what the engine cannot be told.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rooflines.engines.catalogue import engine
+from rooflines.engines.words import Method
+from rooflines.errors import InputError, UnknownNameError
+
+_ADAPTIVE_FILE: Final = "speculative-adaptive.json"
+_SPS_FILE: Final = "dspark-sps.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """How much to draft at the batches of a range.
+
+    Attributes:
+        first: smallest batch.
+        last: largest batch.
+        draft_length: drafted tokens per cycle (levels of a tree); 0 is plain decoding.
+    """
+
+    first: int
+    last: int
+    draft_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepCost:
+    """What a cycle costs.
+
+    Attributes:
+        batch: sequences.
+        draft_length: drafted tokens per cycle.
+        verify_width: positions verified per sequence.
+        seconds: of the cycle (s).
+    """
+
+    batch: int
+    draft_length: int
+    verify_width: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to run.
+
+    Attributes:
+        family: of the drafter (``eagle3``, ``independent``, ...).
+        target: the model that is sped up.
+        model: the drafter's checkpoint; None where it was derived or has none.
+        ranges: by batch, rising and without a gap from batch 1.
+        top_k: children of each expanded node of a tree; None for a chain.
+        nodes: drafted nodes of a tree that are verified, the root not counted; None for a chain.
+        costs: of the cycles that were planned.
+    """
+
+    family: str
+    target: str
+    model: str | None
+    ranges: tuple[Range, ...]
+    top_k: int | None = None
+    nodes: int | None = None
+    costs: tuple[StepCost, ...] = ()
+
+    def __post_init__(self) -> None:
+        ends = [0, *(one.last for one in self.ranges)]
+        starts = [one.first for one in self.ranges]
+        if not self.ranges or starts != [end + 1 for end in ends[:-1]]:
+            raise InputError(f"batches must run from 1 without a gap, and begin at {starts}")
+        if (self.top_k is None) != (self.nodes is None):
+            raise InputError("a tree has both a top-k and a number of nodes")
+
+    @property
+    def longest(self) -> int:
+        """The longest draft at any batch."""
+        return max(one.draft_length for one in self.ranges)
+
+
+def settings_text(advice: Advice, name: str) -> str:
+    """The advice in the words of an engine.
+
+    Raises:
+        UnknownNameError: an engine for which nothing can be written.
+        InputError: the engine cannot run that drafter, or not as a tree.
+    """
+    if name not in WRITERS:
+        raise UnknownNameError("engine", name, WRITERS, f"(known: {', '.join(WRITERS)})")
+    if advice.longest == 0:
+        return "# Plain decoding is fastest at every batch of this plan: leave speculation off."
+    method = engine(name).method(advice.family)
+    return "\n".join(WRITERS[name](advice, method))
+
+
+def _vllm(advice: Advice, method: Method) -> list[str]:
+    if advice.top_k is not None:
+        raise InputError("vLLM 0.33.0 verifies chains only: plan this drafter without topk and nodes")
+    config: dict[str, object] = {"method": method.name}
+    if method.needs_model:
+        config["model"] = _model(advice)
+    config["num_speculative_tokens"] = method.setting_value(advice.longest)
+    if len(advice.ranges) > 1:
+        config["num_speculative_tokens_per_batch_size"] = [
+            [one.first, one.last, one.draft_length] for one in advice.ranges
+        ]
+    written = shlex.quote(json.dumps(config))
+    last = advice.ranges[-1]
+    return [
+        f"vllm serve {shlex.quote(advice.target)} --speculative-config {written}",
+        f"# Beyond batch {last.last} vLLM keeps the last entry ({last.draft_length}); the plan ends there.",
+    ]
+
+
+def _sglang(advice: Advice, method: Method) -> list[str]:
+    flags = ["--speculative-algorithm", method.name]
+    if method.needs_model:
+        flags += ["--speculative-draft-model-path", _model(advice)]
+    before: list[str] = []
+    after: list[str] = []
+    adaptive = len(advice.ranges) > 1 and method.name in {"EAGLE", "EAGLE3"} and advice.top_k is None
+    length = advice.longest if adaptive else _first_length(advice)
+    if method.name in {"DFLASH", "DSPARK", "NGRAM"}:
+        flags += [method.setting, str(method.setting_value(length))]
+    else:
+        width = method.setting_value(length if advice.nodes is None else advice.nodes)
+        flags += ["--speculative-num-steps", str(length), "--speculative-eagle-topk", str(advice.top_k or 1)]
+        flags += [method.setting, str(width)]
+    if adaptive:
+        steps = {str(one.first): {"candidate_steps": [one.draft_length]} for one in advice.ranges}
+        before = _file(_ADAPTIVE_FILE, json.dumps(steps))
+        flags += ["--speculative-adaptive", "--speculative-adaptive-config", _ADAPTIVE_FILE]
+    else:
+        after = _one_length(advice, length, "SGLang adapts chains of EAGLE and EAGLE3 only")
+    if method.name == "DSPARK" and advice.costs:
+        before = _file(_SPS_FILE, _sps_table(advice.costs))
+        flags += ["--speculative-dspark-sps-table-path", _SPS_FILE]
+    command = shlex.join(["python", "-m", "sglang.launch_server", "--model-path", advice.target, *flags])
+    return [*before, command, *after]
+
+
+def _sps_table(costs: Sequence[StepCost]) -> str:
+    """Steps per second by verified tokens of the batch: DSpark's SPS(B) as SGLang's `SpsCostTable`."""
+    slowest: dict[int, float] = {}
+    for cost in costs:
+        tokens = cost.batch * cost.verify_width
+        slowest[tokens] = max(slowest.get(tokens, 0.0), cost.seconds)
+    tokens_rising = sorted(slowest)
+    return json.dumps(
+        {
+            "sample_batch_tokens": tokens_rising,
+            "sample_steps_per_sec": [1.0 / slowest[tokens] for tokens in tokens_rising],
+            "max_batch_tokens": tokens_rising[-1],
+        }
+    )
+
+
+def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
+    lines = ["speculative_config:", f"  decoding_type: {method.name}"]
+    lines.append(f"  {method.setting}: {method.setting_value(advice.longest)}")
+    if method.needs_model:
+        lines.append(f"  speculative_model: {json.dumps(_model(advice))}")
+    if advice.top_k is not None:
+        lines += [
+            f"  max_total_draft_tokens: {advice.nodes}",
+            "  use_dynamic_tree: true",
+            f"  dynamic_tree_max_topK: {advice.top_k}",
+        ]
+        after = _one_length(advice, advice.longest, "a tree has no draft_len_schedule")
+    else:
+        drafting = [one for one in advice.ranges if one.draft_length > 0]
+        lines.append("  draft_len_schedule:")
+        lines += [f"    {one.last}: {one.draft_length}" for one in drafting]
+        after = [f"# Beyond batch {drafting[-1].last} the schedule switches speculation off."]
+    costs = sorted(advice.costs, key=lambda cost: (cost.batch, cost.draft_length))
+    table = [f"#   {cost.batch}, {cost.draft_length}: {cost.seconds * 1e3:.4g}" for cost in costs]
+    heading = ["# Planned cost table (batch, draft length: ms per cycle):"] if table else []
+    return [*lines, *after, *heading, *table]
+
+
+def _llama_cpp(advice: Advice, method: Method) -> list[str]:
+    if advice.top_k is not None:
+        raise InputError("llama.cpp verifies chains only: plan this drafter without topk and nodes")
+    length = _first_length(advice)
+    flags = ["llama-server", "--model", advice.target, "--spec-type", method.name]
+    if method.needs_model:
+        flags += ["--spec-draft-model", _model(advice)]
+    flags += [method.setting, str(method.setting_value(length))]
+    return [shlex.join(flags), *_one_length(advice, length, "llama.cpp has one draft length for all batches")]
+
+
+def _model(advice: Advice) -> str:
+    return advice.model if advice.model is not None else "PATH-OF-THE-DRAFTER"
+
+
+def _first_length(advice: Advice) -> int:
+    """The draft length at the smallest batches that draft at all."""
+    return next(one.draft_length for one in advice.ranges if one.draft_length > 0)
+
+
+def _one_length(advice: Advice, length: int, why: str) -> list[str]:
+    others = [f"{one.draft_length} at batch {one.first}..{one.last}" for one in advice.ranges]
+    if all(one.draft_length == length for one in advice.ranges):
+        return []
+    return [f"# {why}: {length} is written, where the plan has {', '.join(others)}."]
+
+
+def _file(name: str, text: str) -> list[str]:
+    return [f"cat > {name} <<'END'", text, "END"]
+
+
+WRITERS: Final[dict[str, Callable[[Advice, Method], list[str]]]] = {
+    "vllm": _vllm,
+    "sglang": _sglang,
+    "trtllm": _tensorrt_llm,
+    "llamacpp": _llama_cpp,
+}

@@ -1,0 +1,86 @@
+"""Engine settings that people paste, from a plan."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from rooflines.engines.settings import Advice, Range, StepCost, settings_text
+from rooflines.errors import InputError
+from rooflines.studies.plan import Plan
+
+# EAGLE-2 drafts a tree unless told otherwise (EAGLE-3, arXiv 2503.01840, appendix A).
+_TOP_K: Final = {"eagle2": 10}
+# Families whose model is no checkpoint: `quantized:int4` names a format.
+_DERIVED: Final = frozenset({"quantized"})
+
+
+def engine_settings(plan: Plan, engine: str) -> str:
+    """What to tell an engine so that it does what a plan recommends.
+
+    Raises:
+        UnknownNameError: no such engine.
+        InputError: the plan answers for no batch, recommends several drafters (an engine runs one), or one
+            that the engine cannot run.
+    """
+    return settings_text(advice_of(plan), engine)
+
+
+def advice_of(plan: Plan) -> Advice:
+    """The schedule of a plan as advice to an engine.
+
+    Raises:
+        InputError: the plan answers for no batch, or recommends several drafters.
+    """
+    if not plan.schedule:
+        raise InputError("nothing of this plan fits in memory, so there is nothing to set")
+    drafters = dict.fromkeys(entry["drafter"] for entry in plan.schedule if entry["draft_length"] > 0)
+    if len(drafters) > 1:
+        raise InputError(
+            f"an engine runs one drafter, and this plan recommends {', '.join(drafters)} at different "
+            "batches: ask for the settings of one --drafter"
+        )
+    drafter = next(iter(drafters), plan.question.drafters[0])
+    if plan.question.verify_length is not None:
+        raise InputError("engines verify all that they draft: plan without a verify length to have settings")
+    family, model, parameters = split_drafter(drafter)
+    top_k = int(parameters.get("topk", _TOP_K.get(family, 1)))
+    return Advice(
+        family=family,
+        target=plan.question.target,
+        model=None if family in _DERIVED else model,
+        ranges=tuple(
+            Range(entry["first_batch"], entry["last_batch"], entry["draft_length"]) for entry in plan.schedule
+        ),
+        top_k=top_k if top_k > 1 else None,
+        nodes=_nodes(plan, drafter) if top_k > 1 else None,
+        costs=tuple(
+            StepCost(row["batch"], row["draft_length"], round(row["verify_width"]), _cycle_s(row))
+            for row in plan.rows
+            if row["drafter"] == drafter and row["speedup"] is not None and row["draft_length"] > 0
+        ),
+    )
+
+
+def split_drafter(drafter: str) -> tuple[str, str | None, dict[str, str]]:
+    """Family, model and parameters of a drafter as a plan names it: ``KIND[:MODEL][,KEY=VALUE..]``."""
+    family, _, rest = drafter.partition(":")
+    parts = [part for part in rest.split(",") if part]
+    model = next((part for part in parts if "=" not in part), None)
+    parameters = dict(part.split("=", 1) for part in parts if "=" in part)
+    return family, model, parameters
+
+
+def _nodes(plan: Plan, drafter: str) -> int:
+    """Drafted nodes that are verified: the verify width without the root."""
+    rows = [row for row in plan.rows if row["drafter"] == drafter and row["draft_length"] > 0]
+    widths = sorted({round(row["verify_width"]) for row in rows})
+    if len(widths) != 1:
+        raise InputError(
+            f"{drafter} verifies {', '.join(map(str, widths))} positions at different depths: fix its nodes "
+            "(nodes=59) to have settings for one tree"
+        )
+    return int(widths[0]) - 1
+
+
+def _cycle_s(row: dict[str, float]) -> float:
+    return row["draft_s"] + row["verify_s"] + row["overhead_s"]
