@@ -16,6 +16,10 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "rooflines.cli.validate:kernels",
         "Predict every row of tables of measured kernels, without fitting to them.",
     ),
+    "serving": (
+        "rooflines.cli.validate_serving:serving",
+        "Predict every row of tables of serving benchmarks, without fitting to them.",
+    ),
 }
 
 

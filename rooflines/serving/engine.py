@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 DEFAULT_SEQUENCES: Final = 256
 DEFAULT_BATCHED_TOKENS: Final = 8192
 # Batches at which a chunk is priced; between them its time is interpolated, as it changes slowly.
-_CHUNK_BATCHES: Final = 16
+_CHUNK_BATCHES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)

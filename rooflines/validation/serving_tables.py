@@ -11,11 +11,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
 from rooflines.costs.setting import Parallelism
 from rooflines.errors import FileFormatError, RooflinesError
+from rooflines.hardware.profile import HardwareProfile
 from rooflines.models.readers import read_model
 from rooflines.models.spec import ModelSpec
 from rooflines.validation.kernel_tables.names import device_of, format_of
@@ -152,7 +154,7 @@ def read_serving(path: Path) -> list[ServingRow]:
 
 def served_as(row: ServingRow) -> ServedAs | str:
     """What a row ran, or why it is left out."""
-    device = device_of(row.texts["system"])
+    device = _device(row.texts["system"])
     if device is None:
         return f"no profile of {row.texts['system']}"
     tensor = int(row.numbers["tp_size"])
@@ -161,13 +163,13 @@ def served_as(row: ServingRow) -> ServedAs | str:
     if tensor > _LINKED:
         return "more devices in a group than a board links: a rack whose split into pools is not recorded"
     if replicas > 1 and (tensor * replicas != expert):
-        return "degrees that contradict each other: attention groups times their size are not the experts' devices"
+        return "degrees that contradict each other: attention groups do not fill the experts' devices"
     sequences = row.sequences / replicas
     if not sequences >= 1:
         return "neither concurrency nor batch size"
     try:
         # A checkpoint quantised by others has the shapes of the original; its format is a column of its own.
-        model = read_model(_QUANTISED.sub("", row.texts["model_path"]))
+        model = _model(_QUANTISED.sub("", row.texts["model_path"]))
         parallelism = Parallelism(tensor, expert)
     except RooflinesError as error:
         return str(error)
@@ -183,6 +185,16 @@ def served_as(row: ServingRow) -> ServedAs | str:
         sequences,
         int(sequences if math.isnan(at_most) else max(at_most, 1.0)),
     )
+
+
+@cache
+def _device(name: str) -> HardwareProfile | None:
+    return device_of(name)
+
+
+@cache
+def _model(name: str) -> ModelSpec:
+    return read_model(name)
 
 
 def _or(value: float, default: float) -> float:

@@ -1,0 +1,57 @@
+"""``rooflines validate serving``: serving benchmarks against predictions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rooflines.cli.options import calibration_option, document_text, emit, format_option, output_option
+
+
+@click.command()
+@click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
+)
+@calibration_option
+@click.option(
+    "--rows",
+    "rows_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every row with its prediction to this CSV file.",
+)
+@format_option
+@output_option
+def serving(
+    files: tuple[Path, ...], calibration: str, rows_file: Path | None, fmt: str, output: Path | None
+) -> None:
+    """Predict every row of tables of serving benchmarks, without fitting to them.
+
+    FILEs are CSV tables with time per token and time to first token by model, device, degree of parallelism,
+    lengths and concurrency (docs/capacity.md). Errors are given by source, with the rows that were left out.
+    """
+    from rooflines.output.serving_validation import (
+        row_columns,
+        serving_document,
+        serving_text,
+        verdict_columns,
+    )
+    from rooflines.output.tables import render
+    from rooflines.studies.serve import make_machine
+    from rooflines.validation.serving import judge_serving, predict_serving
+    from rooflines.validation.serving_tables import read_serving
+
+    rows = [row for file in files for row in read_serving(file)]
+    predicted, left_out = predict_serving(
+        rows,
+        lambda device: make_machine(device, calibration),
+        lambda device: make_machine(device, "textbook"),
+    )
+    if rows_file is not None:
+        emit(render(row_columns(predicted), "csv"), rows_file)
+    if fmt == "json":
+        emit(document_text(serving_document(predicted, left_out)), output)
+    elif fmt == "csv":
+        emit(render(verdict_columns(judge_serving(predicted)), fmt), output)
+    else:
+        emit(serving_text(predicted, left_out, fmt), output)

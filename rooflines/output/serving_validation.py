@@ -1,0 +1,125 @@
+"""Serving benchmarks beside their predictions, as tables and as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from rooflines.output.tables import render
+from rooflines.validation.serving import (
+    LeftOut,
+    Order,
+    Predicted,
+    ServingVerdict,
+    judge_serving,
+    order_of,
+    overall,
+)
+
+SCHEMA_VERSION: Final = 1
+_SOURCE: Final = ("origin", "system", "backend", "model", "format")
+
+
+def serving_document(predicted: Sequence[Predicted], left_out: Sequence[LeftOut]) -> dict[str, Any]:
+    """The verdicts as JSON takes them (schema: docs/schemas/validate-serving.schema.json)."""
+    total, order = overall(predicted), order_of(predicted)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "rows": len(predicted),
+        "overall": None if total is None else _verdict(total),
+        "order": {"pairs": order.pairs, "right": order.right, "share": order.share},
+        "verdicts": [_verdict(verdict) for verdict in judge_serving(predicted)],
+        "left_out": [{**_source(left.source), "rows": left.rows, "reason": left.reason} for left in left_out],
+    }
+
+
+def _source(source: Sequence[str]) -> dict[str, str]:
+    return dict(zip(_SOURCE, source, strict=True))
+
+
+def _verdict(verdict: ServingVerdict) -> dict[str, Any]:
+    numbers = asdict(verdict)
+    return {**_source(numbers.pop("source")), **numbers}
+
+
+def verdict_columns(verdicts: Sequence[ServingVerdict]) -> dict[str, list[object]]:
+    """One row a source."""
+    rows = [_verdict(verdict) for verdict in verdicts]
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else _SOURCE)}
+
+
+def row_columns(predicted: Sequence[Predicted]) -> dict[str, list[object]]:
+    """One row a benchmark run, as measured and as predicted."""
+    rows = [
+        {
+            "file": one.row.file,
+            "line": one.row.line,
+            **_source(one.row.source),
+            "tensor_parallel": one.served.parallelism.tensor,
+            "expert_parallel": one.served.parallelism.expert,
+            "kv_dtype": one.served.kv or "",
+            "prompt_tokens": one.served.prompt,
+            "output_tokens": one.served.output,
+            "sequences": one.served.sequences,
+            "batch": one.batch,
+            "measured_tpot_s": one.row.tpot_s,
+            "predicted_tpot_s": one.tpot_s,
+            "plain_tpot_s": one.plain_tpot_s,
+            "measured_ttft_s": one.row.ttft_s,
+            "predicted_ttft_s": one.ttft_s,
+            "measured_tokens_per_s_per_card": one.measured_tokens_per_s,
+            "predicted_tokens_per_s_per_card": one.predicted_tokens_per_s,
+            "basis": one.basis,
+        }
+        for one in predicted
+    ]
+    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ("file", "line"))}
+
+
+def serving_text(predicted: Sequence[Predicted], left_out: Sequence[LeftOut], fmt: str) -> str:
+    """The verdict in words, the errors by source, and the rows that were left out with the reason."""
+    total = overall(predicted)
+    if total is None:
+        words = "No row could be predicted."
+    else:
+        words = (
+            f"{total.rows} rows: tokens/s per card within {total.throughput_median_abs_error:.1%} (median), "
+            f"time per token within {total.tpot_median_abs_error:.1%} (median), "
+            f"{total.tpot_p90_abs_error:.1%} (90 %), bias {total.tpot_bias:+.1%}; the plain roofline "
+            f"{total.plain_tpot_median_abs_error:.1%}. {_ordered(order_of(predicted))}"
+        )
+    parts = [words, render(_readable(judge_serving(predicted)), fmt, "Median absolute errors by source")]
+    if left_out:
+        columns: dict[str, list[object]] = {
+            "rows": [left.rows for left in left_out],
+            "source": [" ".join(filter(None, left.source)) for left in left_out],
+            "reason": [left.reason for left in left_out],
+        }
+        parts.append(render(columns, fmt, "Left out"))
+    return "\n\n".join(parts)
+
+
+def _ordered(order: Order) -> str:
+    if order.share is None:
+        return "No two configurations of one model and lengths differ by more than 10 %."
+    return (
+        f"Of {order.pairs:,} pairs of configurations that differ by more than 10 %, {order.share:.1%} are in "
+        "the right order."
+    )
+
+
+def _readable(verdicts: Sequence[ServingVerdict]) -> dict[str, list[object]]:
+    errors = {
+        "tokens/s/card": "throughput_median_abs_error",
+        "TPOT": "tpot_median_abs_error",
+        "TPOT 90 %": "tpot_p90_abs_error",
+        "TPOT bias": "tpot_bias",
+        "plain TPOT": "plain_tpot_median_abs_error",
+        "TTFT": "ttft_median_abs_error",
+    }
+    return {
+        "source": [" ".join(filter(None, verdict.source)) for verdict in verdicts],
+        "rows": [verdict.rows for verdict in verdicts],
+        **{title: [f"{getattr(one, name):.1%}" for one in verdicts] for title, name in errors.items()},
+    }
