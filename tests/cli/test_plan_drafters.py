@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from rooflines.cli import main
+
+BASE = ["plan", "--hardware", "h100-sxm5-80gb", "--target", "llama-3.1-8b", "--context", "2048"]
+DRAFTERS = ["--drafter", "eagle3:depth=6,topk=10,nodes=59", "--drafter", "dflash", "--drafter", "ngram"]
+ACCEPTANCE = ["--acceptance", "0.75", "--acceptance", "ngram=0.3"]
+
+
+def plan(*more):
+    return CliRunner().invoke(main, [*BASE, *more])
+
+
+@pytest.fixture(scope="module")
+def schema(root):
+    return json.loads((root / "docs/schemas/plan.schema.json").read_text(encoding="utf-8"))
+
+
+def test_drafters_stand_in_one_table_with_acceptance_of_their_own():
+    text = plan(*DRAFTERS, *ACCEPTANCE, "--batch", "1,16", "--draft-length", "4").stdout
+    assert "eagle3:depth=6,topk=10,nodes=59 0.75, dflash 0.75, ngram 0.3, as given" in text
+    table = text.split("\n\n")[2].splitlines()
+    assert [line.split()[0] for line in table[2:]] == [
+        *["eagle3:depth=6,topk=10,nodes=59"] * 2,
+        *["dflash"] * 2,
+        *["ngram"] * 2,
+    ]
+    assert "Draft by batch" in text
+
+
+def test_json_of_everything_follows_the_schema(schema):
+    result = plan(
+        *DRAFTERS,
+        *ACCEPTANCE,
+        "--batch",
+        "1,16,4000",
+        "--adaptive-verify",
+        "--verify-length",
+        "3",
+        "--format",
+        "json",
+    )
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, schema)
+    assert {row["drafter"] for row in document["answer"]["verify_budget"]} == {"dflash", "ngram"}
+    assert document["question"]["acceptance"] == ["0.75", "ngram=0.3"]
+
+
+def test_one_acceptance_stays_a_text_in_json():
+    document = json.loads(plan("--drafter", "eagle3", "--acceptance", "0.7", "--format", "json").stdout)
+    assert document["question"]["acceptance"] == "0.7"
+
+
+def test_how_much_to_verify_is_a_table_where_asked_for():
+    command = ["--drafter", "ngram", "--acceptance", "0.4", "--batch", "128", "--draft-length", "6"]
+    assert "How much of a draft to verify" not in plan(*command).stdout
+    assert "How much of a draft to verify" in plan(*command, "--adaptive-verify").stdout
+
+
+def test_what_a_shape_was_assumed_from_is_a_warning():
+    result = plan("--drafter", "eagle3", "--acceptance", "0.7")
+    assert (
+        "rooflines: warning: eagle3: a head of the usual eagle3 shape, derived from llama-3.1-8b"
+        in result.stderr
+    )
+
+
+def test_a_tree_is_told_by_its_depth_and_nodes():
+    text = plan("--drafter", "eagle3:depth=6,topk=10,nodes=59", "--acceptance", "0.75").stdout
+    assert "At batch 1 draft 6 deep, 59 nodes: " in text
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--drafter", "eagle3", "--acceptance", "medusa=0.7"], "names no drafter"),
+        (["--drafter", "eagle3", "--acceptance", "0.7", "--acceptance", "0.8"], "given twice"),
+        (["--drafter", "eagle3", "--drafter", "ngram", "--acceptance", "ngram=0.8"], "no acceptance"),
+        (["--drafter", "eagle3", "--drafter", "eagle3", "--acceptance", "0.8"], "given twice"),
+        (["--drafter", "eagle3:topk=4", "--acceptance", "0.8"], "nodes="),
+        (["--drafter", "eagle3:missing", "--acceptance", "0.8"], "drafter head"),
+        (["--drafter", "eagle3", "--acceptance", "0.8", "--verify-length", "0"], "verify length"),
+        (["--drafter", "medusa", "--acceptance", "medusa:0.7,0.5"], "sum to"),
+        (["--drafter", "ngram:host=fast", "--acceptance", "0.8"], "fast"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(more, message):
+    result = plan(*more)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert isinstance(result.exception, SystemExit)
+    (line,) = result.stderr.splitlines()
+    assert message in line
