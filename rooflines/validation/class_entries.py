@@ -19,7 +19,8 @@ from rooflines.hardware.calibration import (
 )
 from rooflines.hardware.profile import HardwareProfile
 from rooflines.timing.forms import NARROW_QUERY_ROWS
-from rooflines.validation.class_fits import FORMS, fit_class, form_of, held_out_s, predicted_s, with_constants
+from rooflines.validation.class_fits import fit_class, form_for, held_out_s, predicted_s, with_constants
+from rooflines.validation.class_forms import FITTED
 from rooflines.validation.judge import EVERYWHERE
 from rooflines.validation.kernel_tables.rows import KernelRows, LeftOut
 
@@ -53,7 +54,7 @@ def class_entries(
     """
     together: dict[Key, list[KernelRows]] = {}
     for one in rows:
-        if one.group.operator in FORMS:
+        if one.group.operator in FITTED:
             together.setdefault(entry_key(one.operators[0]), []).append(one)
     not_used = tuple(left_out)
     entries = []
@@ -85,7 +86,7 @@ def _entry(
         operator=operator,
         arithmetic=arithmetic,
         storage=storage,
-        form=form_of(operator).name,
+        form=form_for(rows, profile).name,
         constants=constants,
         provenance=Provenance(
             basis="measured",
