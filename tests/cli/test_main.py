@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -198,6 +199,8 @@ def test_a_file_gets_what_the_terminal_gets(tmp_path, name, good, fmt):
     assert (tmp_path / "answer").read_text(encoding="utf-8") == printed.stdout
 
 
+REFERENCE = Path(__file__).resolve().parents[1] / "reference" / "kernels"
+KERNELS = [str(REFERENCE / name) for name in ("gemm_bf16.csv", "verify_premium.csv", "moe_layer.csv")]
 DOCUMENTS = [
     ("plan", command("plan", PLAN, draft_length="0..3", batch="1,64,4096", format="json")),
     ("plan", command("plan", PLAN, acceptance="conditional:0.9,0.8", overhead="300 us", format="json")),
@@ -210,6 +213,8 @@ DOCUMENTS = [
     ("hardware-list", ["hardware", "list", "--format", "json"]),
     ("hardware-show", ["hardware", "show", "h100-sxm5-80gb", "--format", "json"]),
     ("models-show", ["models", "show", "llama-2-7b", "--format", "json"]),
+    ("validate-kernels", ["validate", "kernels", *KERNELS, "--format", "json"]),
+    ("validate-kernels", ["validate", "kernels", *KERNELS, "--calibration", "textbook", "--format", "json"]),
 ]
 
 
