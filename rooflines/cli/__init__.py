@@ -34,6 +34,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "plot": ("rooflines.cli.plot:plot", "Draw rooflines and speedup curves."),
     "measure": ("rooflines.cli.measure:measure", "Time this machine and what runs on it."),
     "validate": ("rooflines.cli.validate:validate", "Hold predictions against measured times."),
+    "import": (
+        "rooflines.cli.import_results:import_results",
+        "Read what other tools measured, in our definitions.",
+    ),
     "report": ("rooflines.cli.report:report", "Remake the reports."),
     "hardware": ("rooflines.cli.hardware:hardware", "Devices: what is known about them, and who says so."),
     "models": ("rooflines.cli.models:models", "List and show models."),
