@@ -116,7 +116,12 @@ def _promise_options(command: Any) -> Any:  # noqa: ANN401 - click decorates cal
     metavar="KIND[:MODEL][:KEY=VALUE,..]",
     help="Compare speculation with this drafter; repeat it for several.",
 )
-@click.option("--acceptance", metavar="ALPHA|DEFINITION:VALUES", help="How often drafts are accepted.")
+@click.option(
+    "--acceptance",
+    multiple=True,
+    metavar="[NAME=]ALPHA|DEFINITION:VALUES",
+    help="How often drafts are accepted; with several drafters, one NAME=... each.",
+)
 @click.option(
     "--draft-length",
     default="0..8",

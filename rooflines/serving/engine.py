@@ -17,7 +17,7 @@ from rooflines.serving.memory import DEFAULT_RESERVE, largest_batch
 from rooflines.serving.mixed import chunk_extra_s
 from rooflines.serving.schedule import PLAIN, Schedule
 from rooflines.serving.workload import Workload
-from rooflines.speculation.acceptance import Acceptance
+from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.timing.deployment import Deployment
@@ -51,7 +51,7 @@ class Engine:
 
     target: Deployment
     drafter: Drafter | None = None
-    acceptance: Acceptance | None = None
+    acceptance: Rates | None = None
     schedule: Schedule = PLAIN
     cycle_overhead_s: float = 0.0
     max_sequences: int = DEFAULT_SEQUENCES
@@ -126,9 +126,9 @@ def most_sequences(engine: Engine, workload: Workload) -> int:
     Raises:
         DoesNotFitError: not even one sequence of the mean, or of the greatest, length fits.
     """
-    longest = max(engine.schedule.lengths) if engine.drafter else 0
+    held = _positions_held(engine)
     room, alone = (
-        largest_batch(engine.target, engine.drafter, context, float(longest), reserve=engine.reserve)
+        largest_batch(engine.target, engine.drafter, context, held, reserve=engine.reserve)
         for context in (workload.mean_context, workload.longest)
     )
     if room < 1 or alone < 1:
@@ -139,6 +139,15 @@ def most_sequences(engine: Engine, workload: Workload) -> int:
             "format, or shorter requests"
         )
     return min(room, engine.max_sequences)
+
+
+def _positions_held(engine: Engine) -> float:
+    """Drafted positions of a sequence that are cached until they are judged: a tree holds all its nodes."""
+    longest = float(max(engine.schedule.lengths))
+    if engine.drafter is None or not longest:
+        return 0.0
+    width = engine.drafter.draft(1.0, 1.0, longest).verify_width
+    return max(float(np.asarray(width)) - 1.0, longest)
 
 
 def step_curve(engine: Engine, workload: Workload) -> StepCurve:

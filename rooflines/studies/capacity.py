@@ -16,8 +16,6 @@ from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.serving.schedule import PLAIN, Schedule, parse_schedule
 from rooflines.serving.trace import Trace, read_trace
 from rooflines.serving.workload import Workload
-from rooflines.speculation.acceptance import Acceptance
-from rooflines.speculation.acceptance_text import parse_acceptance
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.capacity_rows import (
     exchange_rows,
@@ -27,6 +25,7 @@ from rooflines.studies.capacity_rows import (
     stops_paying,
 )
 from rooflines.studies.capacity_words import capacity_text
+from rooflines.studies.plan_acceptance import assign_acceptance
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.units import parse_quantity
 
@@ -35,6 +34,7 @@ NOT_MODELED: Final = (
     "bursts beyond Poisson arrivals, and routing of requests that is uneven over engines",
     "preemption and recomputing when caches outgrow the memory: the mean context of a sequence counts",
     "sequences that differ in acceptance, and the last cycle of a request that emits more than is asked for",
+    "the drafter's own pass over a prompt",
     "host work of tokenising, scheduling and streaming beyond the overhead given",
 )
 
@@ -88,7 +88,7 @@ class CapacityQuestion:
         trace: CSV of arrivals and lengths.
         rate: load of all engines together (requests/s); None asks for what one engine carries, or takes
             the trace's.
-        acceptance: of the drafters.
+        acceptance: of the drafters: one for all, or ``NAME=...`` for each.
         draft_length: a schedule.
         slo_tpot: promised time per output token, with its unit.
         slo_ttft: promised time to first token, with its unit.
@@ -111,7 +111,7 @@ class CapacityQuestion:
     output_tokens: str | None = None
     trace: str | None = None
     rate: float | None = None
-    acceptance: str | None = None
+    acceptance: tuple[str, ...] = ()
     draft_length: str = "0..8"
     slo_tpot: str | None = None
     slo_ttft: str | None = None
@@ -134,7 +134,7 @@ class CapacityQuestion:
             raise InputError("say what requests ask for: prompt and output tokens, or a trace, but not both")
         if self.rate is not None and not 0 < self.rate < math.inf:
             raise InputError(f"rate is {self.rate:g} requests/s: it must be above 0")
-        if any(option.drafters for option in self.options) and self.acceptance is None:
+        if any(option.drafters for option in self.options) and not self.acceptance:
             raise InputError("a drafter needs its acceptance, such as 0.8 or conditional:0.8,0.75")
         if not 0 <= self.memory_reserve < 1:
             raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1")
@@ -180,6 +180,7 @@ class Capacity:
     def document(self) -> dict[str, Any]:
         """The answer as JSON takes it (schema: docs/schemas/capacity.schema.json)."""
         question = asdict(self.question)
+        question["acceptance"] = list(self.question.acceptance)
         question["options"] = [
             {**option, "drafters": list(option["drafters"])} for option in question["options"]
         ]
@@ -218,8 +219,7 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
     rate = _rate(question, trace)
     objective = question.objective
     schedule = parse_schedule(question.draft_length)
-    acceptance = None if question.acceptance is None else parse_acceptance(question.acceptance)
-    served, basis, warnings = _served(question, workload, schedule, acceptance)
+    served, basis, warnings = _served(question, workload, schedule)
     rows = [
         option_row(
             one.option.name,
@@ -279,7 +279,7 @@ def _workload(question: CapacityQuestion) -> tuple[Workload, Trace | None]:
 
 
 def _served(
-    question: CapacityQuestion, workload: Workload, schedule: Schedule, acceptance: Acceptance | None
+    question: CapacityQuestion, workload: Workload, schedule: Schedule
 ) -> tuple[list[_Served], list[str], list[str]]:
     """Every option, plainly and with each of its drafters."""
     transfer = None if question.kv_transfer is None else parse_quantity(question.kv_transfer, "byte/s")
@@ -308,11 +308,12 @@ def _served(
         )
         basis.append(f"{option.name}: {machine.basis}")
         served.append(_Served(option, "none", make_fleet(engine, workload, transfer)))
-        for text in option.drafters:
+        given = assign_acceptance(question.acceptance, option.drafters) if option.drafters else ()
+        for text, one in zip(option.drafters, given, strict=True):
             drafter = make_drafter(text, target)
             warnings += drafter.warnings()
             able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
-            speculative = replace(engine, drafter=drafter, acceptance=acceptance, schedule=able)
+            speculative = replace(engine, drafter=drafter, acceptance=one.rates, schedule=able)
             served.append(_Served(option, drafter.name, make_fleet(speculative, workload, transfer)))
     return served, basis, warnings
 
