@@ -52,6 +52,8 @@ def fit_class(
     """
     from scipy.optimize import least_squares
 
+    if not groups:
+        raise InputError("rows of 0 operator classes: constants are fitted class by class")
     form = form or form_for(groups, profile)
     measured = np.concatenate([group.measured_s for group in groups])
     shapes = _shapes(groups)

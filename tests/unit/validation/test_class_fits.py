@@ -12,7 +12,8 @@ from rooflines.errors import CannotTellError, InputError
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.constants import Constants
 from rooflines.timing.roofline import operator_time
-from rooflines.validation.class_fits import FORMS, fit_class, form_of, held_out_s, predicted_s, with_constants
+from rooflines.validation.class_fits import fit_class, held_out_s, predicted_s, with_constants
+from rooflines.validation.class_forms import FORMS, form_of
 from rooflines.validation.kernel_tables import Group, KernelRows, read_kernel_table
 from rooflines.validation.kernel_tables.collective import all_reduces
 
@@ -134,8 +135,8 @@ def test_classes_are_fitted_one_by_one():
         fit_class([], H100)
     with pytest.raises(InputError, match="2 operator classes"):
         fit_class([rows(MADE["moe"][0]), rows(MADE["small"][0])], H100)
-    with pytest.raises(InputError, match=r"'linear' has no form here"):
-        form_of("linear")
+    with pytest.raises(InputError, match=r"'recurrent' has no form here"):
+        form_of("recurrent", "bf16", H100, 8)
     with pytest.raises(InputError, match="at least 2"):
         held_out_s([rows(MADE["small"][0])], H100, folds=1)
 
