@@ -133,7 +133,7 @@ def import_file(
     Raises:
         UnknownNameError: an unknown kind.
         FileFormatError: the file is not what the kind says, or of an unknown version.
-        InputError: `before` or `draft_length` has no place or is missing.
+        InputError: `before` or `draft_length` has no place or is missing, or impossible acceptance.
     """
     chosen = reader(kind)
     if before is not None and kind != "prometheus":
@@ -141,7 +141,14 @@ def import_file(
     if draft_length is not None and draft_length < 1:
         raise InputError(f"draft length is {draft_length}: give 1 or more")
     earlier = read_text(before) if before is not None else None
-    return chosen.read(Source(read_text(path), path.name, earlier, draft_length))
+    return _possible(chosen.read(Source(read_text(path), path.name, earlier, draft_length)))
+
+
+def _possible(found: Imported) -> Imported:
+    """What was read, refused where its acceptance is impossible."""
+    for record in found.acceptance:
+        record.acceptance()
+    return found
 
 
 def recognise(text: str, where: str) -> Reader:
