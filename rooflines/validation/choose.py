@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -12,12 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rooflines.hardware.calibration import ANY, Calibration, Residual
+from rooflines.hardware.calibration import ANY, Calibration
 from rooflines.hardware.calibration_files import calibration_of, calibrations_of, load_calibration
 from rooflines.hardware.catalogue import load_hardware
+from rooflines.timing.intervals import log_ends
 from rooflines.timing.machine import Machine, calibrated_machine, default_machine, textbook_machine
 from rooflines.timing.roofline import operator_time
-from rooflines.validation.judge import EVERYWHERE
 from rooflines.validation.kernel_tables.rows import Group, KernelRows
 
 Floats = NDArray[np.float64]
@@ -175,19 +174,13 @@ def _elsewhere(operator: str, chosen: Chosen) -> float:
 
 
 def _log_ends(rows: KernelRows, chosen: Chosen, key: tuple[str, str, str]) -> tuple[Floats, Floats]:
-    """5 % and 95 % quantiles of ln(measured / predicted) for each row (N each)."""
+    """Ends of ln(measured / predicted) for each row (N each)."""
     low, high = np.full(len(rows.region), np.nan), np.full(len(rows.region), np.nan)
-    residuals = _residuals(chosen, key)
+    entry = None if chosen.calibration is None else chosen.calibration.find(*key)
+    if entry is None:
+        return low, high
     for name in np.unique(rows.region):
-        found = {one.region: one for one in residuals}
-        stated = found.get(str(name), found.get(EVERYWHERE))
-        if stated is not None:
-            low[rows.region == name], high[rows.region == name] = stated.log_q05, stated.log_q95
+        ends = log_ends(entry, str(name))
+        if ends is not None:
+            low[rows.region == name], high[rows.region == name] = ends
     return low, high
-
-
-def _residuals(chosen: Chosen, key: tuple[str, str, str]) -> Sequence[Residual]:
-    if chosen.calibration is None:
-        return ()
-    entry = chosen.calibration.find(*key)
-    return () if entry is None else entry.residuals

@@ -52,7 +52,7 @@ def entry(stack, share=0.5, operator="linear", storage="bf16"):
         storage=storage,
         form="test",
         constants=Constants(bandwidth_efficiency=share),
-        provenance=Provenance(basis="measured", stack=stack, rows=9, shapes=1, shape_names=("4096x4096",)),
+        provenance=Provenance(basis="measured", stack=stack, rows=9, shapes=0, shape_names=("4096x4096",)),
         residuals=(residual,),
     )
 

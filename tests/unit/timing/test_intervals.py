@@ -1,0 +1,60 @@
+"""Intervals out of residuals: wider for few shapes, exactly as Student's t is."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scipy import stats
+
+from rooflines.hardware.calibration import OperatorConstants, Provenance, Residual
+from rooflines.hardware.constants import Constants
+from rooflines.timing.intervals import few_shapes_factor, log_ends, widened_ends
+
+
+def entry(shapes, *residuals):
+    return OperatorConstants(
+        operator="linear",
+        arithmetic="bf16",
+        form="test",
+        constants=Constants(),
+        provenance=Provenance(basis="measured", shapes=shapes),
+        residuals=tuple(
+            Residual(
+                region=region,
+                rows=9,
+                median_abs_error=0.1,
+                p90_abs_error=0.2,
+                bias=0.0,
+                log_q05=low,
+                log_q95=high,
+                in_sample=False,
+            )
+            for region, low, high in residuals
+        ),
+    )
+
+
+@pytest.mark.parametrize("shapes", [2, 3, 4, 5, 8, 16, 100])
+def test_few_shapes_widen_as_student_does(shapes):
+    t = stats.t.ppf(0.95, shapes - 1) / stats.norm.ppf(0.95)
+    assert few_shapes_factor(shapes) == pytest.approx(t * math.sqrt(1 + 1 / shapes), rel=4e-3)
+
+
+def test_many_shapes_widen_little_and_uncounted_ones_nothing():
+    assert few_shapes_factor(10_000) == pytest.approx(1.0, abs=1e-3)
+    assert few_shapes_factor(0) == 1.0
+    assert few_shapes_factor(1) > few_shapes_factor(2) > few_shapes_factor(3) > few_shapes_factor(30)
+
+
+def test_ends_move_away_from_their_middle():
+    low, high = widened_ends(-0.3, 0.1, 4)
+    assert (low + high) / 2 == pytest.approx(-0.1)
+    assert (high - low) / 2 == pytest.approx(0.2 * few_shapes_factor(4))
+
+
+def test_the_region_answers_first_then_the_whole_range():
+    one = entry(0, ("m <= 64", -0.1, 0.2), ("all", -0.4, 0.5))
+    assert log_ends(one, "m <= 64") == pytest.approx((-0.1, 0.2))
+    assert log_ends(one, "m > 512") == pytest.approx((-0.4, 0.5))
+    assert log_ends(entry(0, ("m <= 64", -0.1, 0.2)), "m > 512") is None
