@@ -1,4 +1,4 @@
-"""How much of a draft to verify, and how much to draft.
+"""How much of a draft to verify.
 
 A drafter may propose more than is worth verifying: each verified position costs a share of the pass, and late
 positions seldom survive. DSpark (https://arxiv.org/abs/2607.05147, algorithm 1) spends a batch's verify
@@ -7,27 +7,22 @@ positions where survival is largest, by maximising
     Theta = tau SPS(B),   B = sum over r of (1 + l_r),   tau = sum over r of (1 + a_r1 + ... + a_rl)
 
 with l_r the positions of request r that are verified, a_rj their survival and SPS(B) the steps per second of
-a pass over B positions. Goodput control (TurboSpec, https://arxiv.org/abs/2406.14066) is the same with one
-length for all requests.
+a pass over B positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rooflines.costs.cost import Number
 from rooflines.errors import InputError
-from rooflines.speculation.acceptance import Acceptance, whole_number
 
 # Steps per second of a pass over so many positions, by broadcasting.
 StepsPerSecond: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-# Cycle cost kappa in plain decode steps of that batch, by (batch, draft length), by broadcasting.
-CycleCost: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,110 +113,6 @@ def choose_verify_lengths(
         tokens_per_step=float(tokens[admitted]),
         tokens_per_s=float(throughput[admitted]),
     )
-
-
-def tokens_when_verifying(acceptance: Acceptance, draft_length: Number, verify_length: Number) -> Number:
-    """Tokens per cycle when G tokens are drafted and the first V <= G of them verified; by broadcasting.
-
-    Args:
-        acceptance: of the drafter.
-        draft_length: G.
-        verify_length: V, drafted positions that are verified (verify width - 1).
-
-    Raises:
-        InputError: more verified than drafted.
-    """
-    drafted = whole_number(draft_length, "draft length")
-    verified = whole_number(verify_length, "verify length")
-    if np.any(verified > drafted):
-        raise InputError(
-            f"verify length {np.max(verified):g} exceeds the draft length: only drafted tokens are verified"
-        )
-    return acceptance.tokens_per_cycle(np.broadcast_arrays(verified, drafted)[0])
-
-
-@dataclass(frozen=True, slots=True)
-class MarginalValue:
-    """What each further drafted token adds; arrays over positions 1..gamma on the last axis.
-
-    Attributes:
-        tokens: a_k, tokens it adds to a cycle.
-        cost: plain decode steps it adds to a cycle.
-        speedup: eta with this position the last; shape as `tokens`.
-        speedup_gain: how much eta it adds to a draft that ends before it.
-    """
-
-    tokens: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    speedup: NDArray[np.float64]
-    speedup_gain: NDArray[np.float64]
-
-    @property
-    def pays(self) -> NDArray[np.bool_]:
-        """Whether the position raises the speedup: where tokens / cost exceeds the speedup before it."""
-        return np.asarray(self.speedup_gain > 0)
-
-
-def marginal_value(acceptance: Acceptance, cycle_cost: NDArray[np.float64]) -> MarginalValue:
-    """The worth of one more drafted token, position by position.
-
-    Args:
-        acceptance: of the drafter.
-        cycle_cost: kappa at draft lengths 0, 1, .. gamma (0: plain decoding); shape (..., gamma + 1).
-    """
-    kappa = np.asarray(cycle_cost, dtype=float)
-    if kappa.ndim == 0 or not np.all(kappa > 0):
-        raise InputError("cycle cost is an array over draft lengths 0, 1, .. of numbers above 0")
-    lengths = np.arange(kappa.shape[-1], dtype=float)
-    speedup = np.asarray(acceptance.tokens_per_cycle(lengths)) / kappa
-    return MarginalValue(
-        tokens=np.asarray(acceptance.survival(lengths[1:]), dtype=float),
-        cost=np.diff(kappa, axis=-1),
-        speedup=speedup[..., 1:],
-        speedup_gain=np.diff(speedup, axis=-1),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduleEntry:
-    """One draft length for a range of batches, both ends included."""
-
-    first_batch: int
-    last_batch: int
-    draft_length: int
-    speedup: float
-
-
-def schedule_draft_length(
-    batches: Sequence[int], acceptance: Acceptance, cycle_cost: CycleCost, longest: int
-) -> tuple[ScheduleEntry, ...]:
-    """The best draft length of every batch, neighbours of equal length merged.
-
-    Args:
-        batches: rising; an entry reaches from its first batch to its last one given.
-        acceptance: of the drafter, the same at any batch.
-        cycle_cost: kappa(batch, gamma); at gamma = 0 it is what plain decoding costs, 1.
-        longest: largest draft length considered; 0 means no speculation.
-
-    Returns:
-        Entries in the order of batches; `speedup` is the least among the batches of the entry.
-    """
-    rows = whole_number(np.asarray(batches, dtype=float), "batch", least=1)
-    if rows.ndim != 1 or rows.size == 0 or np.any(np.diff(rows) <= 0):
-        raise InputError("give at least one batch, in rising order")
-    lengths = np.arange(int(whole_number(longest, "longest draft length")) + 1, dtype=float)
-    kappa = np.broadcast_to(cycle_cost(rows[:, None], lengths[None, :]), (rows.size, lengths.size))
-    speedups = np.asarray(acceptance.tokens_per_cycle(lengths)) / kappa
-    best = np.argmax(speedups, axis=1)  # the shortest of equals
-    entries: list[ScheduleEntry] = []
-    for batch, length, row in zip(rows.astype(int).tolist(), best.tolist(), speedups, strict=True):
-        speedup = float(row[length])
-        if entries and entries[-1].draft_length == length:
-            last = entries.pop()
-            entries.append(ScheduleEntry(last.first_batch, batch, length, min(last.speedup, speedup)))
-        else:
-            entries.append(ScheduleEntry(batch, batch, length, speedup))
-    return tuple(entries)
 
 
 def _survival_matrix(survival: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from rooflines.speculation.cycle import (
     cycle_times,
 )
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.schedule import best_by_batch
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
 from rooflines.timing.deployment import Deployment
@@ -205,6 +205,8 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
     `speedup` is the least among the batches of an entry; draft length 0 means plain decoding.
     """
     longest = max((one.search.largest_batch for one in priced), default=0)
+    if not longest:
+        return []
     choices: list[tuple[str | None, int]] = [(None, 0)]
     columns = [np.ones(longest)]
     for one in priced:
@@ -213,18 +215,13 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
             column[: one.search.largest_batch] = one.search.speedups[:, index]
             choices.append((one.name, length))
             columns.append(column)
-    if not longest:
-        return []
-    stacked = np.stack(columns)
-    best = np.argmax(stacked, axis=0)
-    edges = [0, *(np.flatnonzero(np.diff(best)) + 1).tolist(), longest]
     return [
         {
-            "first_batch": first + 1,
-            "last_batch": last,
-            "drafter": choices[best[first]][0],
-            "draft_length": choices[best[first]][1],
-            "speedup": float(stacked[best[first], first:last].min()),
+            "first_batch": entry.first_batch,
+            "last_batch": entry.last_batch,
+            "drafter": choices[entry.choice][0],
+            "draft_length": choices[entry.choice][1],
+            "speedup": entry.speedup,
         }
-        for first, last in pairwise(edges)
+        for entry in best_by_batch(range(1, longest + 1), np.stack(columns, axis=1))
     ]

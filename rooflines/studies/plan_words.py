@@ -27,7 +27,7 @@ def answer_text(
     """One sentence a batch, then where it stops paying and why."""
     cards = target.parallelism.devices
     where = f"{cards} x {target.machine.profile.name}" if cards > 1 else target.machine.profile.name
-    several = len({entry["drafter"] for entry in recommendation if entry["drafter"]}) > 1
+    several = len(ends) > 1
     sentences = [f"{target.model.name} on {where}:"]
     sentences += [_sentence(entry, with_name=several) for entry in recommendation]
     last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]

@@ -8,9 +8,10 @@ import pytest
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.closed_form import chain_cycle_cost, optimal_draft_length, speedup
+from rooflines.speculation.schedule import schedule_draft_length
 from rooflines.speculation.tree_search import best_sequoia_tree, sequoia_table
 from rooflines.speculation.trees import DraftTree
-from rooflines.speculation.verify_length import StepTable, schedule_draft_length
+from rooflines.speculation.verify_length import StepTable
 
 VECTOR = (0.6, 0.15, 0.08, 0.04, 0.02)
 
@@ -108,8 +109,8 @@ def test_turbospec_goodput_picks_the_length_of_the_best_speedup():
                 else batch / target_s(batch, 1)
                 for gamma in range(7)
             ]
-            assert int(np.argmax(goodput)) == entry.draft_length
-    assert entries[0].draft_length > entries[-1].draft_length
+            assert int(np.argmax(goodput)) == entry.choice
+    assert entries[0].choice > entries[-1].choice
 
 
 def test_a_step_table_runs_at_the_next_profiled_size():

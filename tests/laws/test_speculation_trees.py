@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.marginal import marginal_value
+from rooflines.speculation.schedule import schedule_draft_length
 from rooflines.speculation.tree_search import candidate_tree, greedy_tree, rerank, sequoia_table
 from rooflines.speculation.trees import DraftTree
 from rooflines.speculation.verify_length import (
     choose_verify_lengths,
-    marginal_value,
-    schedule_draft_length,
-    tokens_when_verifying,
 )
 
 
@@ -150,19 +149,13 @@ def test_verify_lengths_are_consistent(survival, slope):
     assert early.tokens_per_s == pytest.approx(best.tokens_per_s)
 
 
-@given(st.floats(0, 1), st.integers(0, 12), st.integers(0, 12))
-def test_verifying_part_of_a_draft_yields_what_a_shorter_draft_yields(alpha, one, other):
-    verify, draft = sorted((one, other))
-    acceptance = Acceptance.constant(alpha)
-    assert tokens_when_verifying(acceptance, draft, verify) == acceptance.tokens_per_cycle(verify)
-
-
 @given(st.floats(0, 1), st.floats(0.0, 0.5), st.floats(0.0, 0.3), st.integers(1, 12))
 def test_a_further_token_pays_where_its_tokens_per_cost_exceed_the_speedup_before(
     alpha, c, verify_slope, gamma
 ):
     kappa = 1.0 + (c + verify_slope) * np.arange(gamma + 1) + 0.1 * (np.arange(gamma + 1) > 0)
-    value = marginal_value(Acceptance.constant(alpha), kappa)
+    tau = Acceptance.constant(alpha).tokens_per_cycle(np.arange(gamma + 1))
+    value = marginal_value(tau, kappa)
     before = np.concatenate([[1.0], value.speedup[:-1]])
     worth = value.tokens - before * value.cost
     clear = np.abs(worth) > 1e-9
@@ -181,10 +174,10 @@ def test_schedules_choose_the_best_length_and_cover_every_batch_once(alpha, slop
     entries = schedule_draft_length(batches, acceptance, kappa, longest)
     covered = [b for b in batches for e in entries if e.first_batch <= b <= e.last_batch]
     assert covered == batches
-    assert all(left.draft_length != right.draft_length for left, right in pairwise(entries))
+    assert all(left.choice != right.choice for left, right in pairwise(entries))
     lengths = np.arange(longest + 1)
     for entry in entries:
         etas = np.asarray(acceptance.tokens_per_cycle(lengths)) / kappa(float(entry.first_batch), lengths)
-        assert etas[entry.draft_length] == pytest.approx(etas.max())
+        assert etas[entry.choice] == pytest.approx(etas.max())
         assert entry.speedup >= 1.0
-    assert [e.draft_length for e in entries] == sorted((e.draft_length for e in entries), reverse=True)
+    assert [e.choice for e in entries] == sorted((e.choice for e in entries), reverse=True)

@@ -4,20 +4,7 @@ import numpy as np
 import pytest
 
 from rooflines.errors import InputError
-from rooflines.speculation.acceptance import Acceptance
-from rooflines.speculation.verify_length import (
-    ScheduleEntry,
-    StepTable,
-    choose_verify_lengths,
-    marginal_value,
-    schedule_draft_length,
-    tokens_when_verifying,
-)
-
-
-def flat(batch, gamma):
-    """Every draft length costs what plain decoding costs."""
-    return np.ones(np.broadcast_shapes(np.shape(batch), np.shape(gamma)))
+from rooflines.speculation.verify_length import StepTable, choose_verify_lengths
 
 
 def test_positions_go_to_the_requests_whose_drafts_survive():
@@ -47,54 +34,6 @@ def test_drafts_of_no_length():
     assert choice.batch_tokens == 4
 
 
-def test_a_block_of_16_of_which_8_are_verified():
-    # z-lab/dflash issue 10: draft 16, verify 8 at high concurrency.
-    acceptance = Acceptance.constant(0.9)
-    assert tokens_when_verifying(acceptance, 15, 7) == acceptance.tokens_per_cycle(7)
-    several = tokens_when_verifying(acceptance, np.array([[7], [15]]), np.array([3, 7]))
-    assert several.shape == (2, 2)
-    with pytest.raises(InputError, match="exceeds the draft length"):
-        tokens_when_verifying(acceptance, 7, 15)
-
-
-def test_marginal_value_by_hand():
-    value = marginal_value(Acceptance.conditional_rates([0.8, 0.5]), np.array([1.0, 1.2, 1.5]))
-    assert value.tokens == pytest.approx([0.8, 0.4])
-    assert value.cost == pytest.approx([0.2, 0.3])
-    assert value.speedup == pytest.approx([1.8 / 1.2, 2.2 / 1.5])
-    assert value.pays.tolist() == [True, False]
-
-
-def test_marginal_value_over_batches():
-    kappa = 1.0 + np.array([[0.05], [0.6]]) * np.arange(5)
-    value = marginal_value(Acceptance.constant(0.7), kappa)
-    assert value.speedup.shape == (2, 4)
-    assert value.pays[0].sum() > value.pays[1].sum()
-
-
-def test_a_schedule_shortens_with_batch_and_says_when_to_stop():
-    def kappa(batch, gamma):
-        return 1.0 + gamma * (0.02 + 0.01 * batch)
-
-    entries = schedule_draft_length([1, 2, 4, 8, 16, 32, 64, 128], Acceptance.constant(0.7), kappa, 5)
-    assert entries[0].first_batch == 1
-    assert entries[-1] == ScheduleEntry(128, 128, 0, 1.0)
-    assert [entry.draft_length for entry in entries] == sorted(
-        {e.draft_length for e in entries}, reverse=True
-    )
-    merged = [entry for entry in entries if entry.last_batch > entry.first_batch]
-    for entry in merged:
-        eta = float(Acceptance.constant(0.7).tokens_per_cycle(entry.draft_length)) / kappa(
-            entry.last_batch, entry.draft_length
-        )
-        assert entry.speedup == pytest.approx(eta)
-
-
-def test_equal_lengths_choose_the_shortest():
-    entries = schedule_draft_length([1], Acceptance.constant(0.0), flat, 4)
-    assert entries == (ScheduleEntry(1, 1, 0, 1.0),)
-
-
 @pytest.mark.parametrize(
     ("call", "says"),
     [
@@ -108,15 +47,6 @@ def test_equal_lengths_choose_the_shortest():
         (lambda: StepTable((0, 1), (1.0, 1.0)), "rise"),
         (lambda: StepTable((1,), (0.0,)), "above 0"),
         (lambda: StepTable((1, 4), (1.0, 0.5))(np.array([5])), "ends at 4"),
-        (lambda: marginal_value(Acceptance.constant(0.5), np.array([1.0, 0.0])), "above 0"),
-        (lambda: marginal_value(Acceptance.constant(0.5), np.array(1.0)), "an array"),
-        (
-            lambda: schedule_draft_length([], Acceptance.constant(0.5), flat, 3),
-            "at least one batch",
-        ),
-        (lambda: schedule_draft_length([4, 2], Acceptance.constant(0.5), flat, 3), "rising"),
-        (lambda: schedule_draft_length([0], Acceptance.constant(0.5), flat, 3), "batch is 0"),
-        (lambda: schedule_draft_length([1], Acceptance.constant(0.5), flat, -1), "longest"),
     ],
 )
 def test_malformed_input_is_refused(call, says):
