@@ -48,6 +48,8 @@ _SETTINGS: Final = (
     "flash_attn",
 )
 _HEAD: Final = "logits of the last position only: a verify pass also pays the output projection of the others"
+# Two times of the same step that differ by more than this are worth a word.
+_APART: Final = 0.05
 _ROW: Final = re.compile(r"\|" + r"\s*([\d.]+)\s*\|" * 10)
 _COLUMNS: Final = ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed")
 _UBATCH: Final = re.compile(r"n_ubatch = (\d+)")
@@ -86,8 +88,20 @@ def read_llama_bench(source: Source) -> Imported:
         created=str(first.get("test_time", "")),
         settings={key: first[key] for key in _SETTINGS if key in first},
         steps=tuple(steps),
-        notes=tuple(notes),
+        notes=(*notes, *_two_plain_steps(steps)),
     )
+
+
+def _two_plain_steps(steps: list[Step]) -> tuple[str, ...]:
+    """Where ``-p 1`` and ``-n`` time the same step apart, which of the two a ratio T(n) / T(1) needs."""
+    plain = [sum(step.seconds) / len(step.seconds) for step in steps if step.new_positions == 1]
+    if len(plain) < 2 or max(plain) < (1 + _APART) * min(plain):  # noqa: PLR2004 - two to compare
+        return ()
+    note = (
+        f"steps of one token take {min(plain) * 1e3:.4g} to {max(plain) * 1e3:.4g} ms: -p 1 times a single "
+        "pass, as all other widths are timed, and -n many in a row"
+    )
+    return (note,)
 
 
 def _step(record: Record, where: str) -> Step | str:

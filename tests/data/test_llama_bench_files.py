@@ -1,0 +1,86 @@
+"""llama-bench's own files import, and hold the times that tests/golden/test_llama_draft_slower.py restates."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from rooflines.hardware.calibration import StepTime
+from rooflines.measurement.files import read_measured, write_measured
+from rooflines.measurement.readers.catalogue import import_file, recognise
+from rooflines.measurement.readers.steps import steps_file
+from rooflines.timing.step_times import StepTable
+
+
+@pytest.fixture
+def restated(root):
+    path = root / "tests" / "golden" / "test_llama_draft_slower.py"
+    spec = importlib.util.spec_from_file_location("restated_llama_times", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def imported(reference_data, name):
+    return import_file("llama-bench", reference_data / "measurements" / f"llama_bench_{name}_T1.json")
+
+
+def means_ms(found):
+    return {
+        (step.new_positions, step.context): 1e3 * sum(step.seconds) / len(step.seconds)
+        for step in found.steps
+    }
+
+
+@pytest.mark.parametrize(("name", "constant"), [("q4", "Q4_MS"), ("f32", "F32_MS")])
+def test_restated_times_are_those_of_the_files(reference_data, restated, name, constant):
+    measured = means_ms(imported(reference_data, name))
+    for width, time in getattr(restated, constant).items():
+        assert measured[width, 128] == pytest.approx(time, rel=1e-5)
+
+
+def test_decoding_one_by_one_is_timed_per_token(reference_data, restated):
+    assert means_ms(imported(reference_data, "q4"))[1, 144] == pytest.approx(restated.Q4_DECODE_MS, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["q4", "f32"])
+def test_means_are_those_that_llama_bench_prints(reference_data, name):
+    path = reference_data / "measurements" / f"llama_bench_{name}_T1.json"
+    printed = {
+        (row["n_prompt"] or 1, row["n_depth"] + row["n_gen"] // 2): row["avg_ns"] / max(row["n_gen"], 1) / 1e6
+        for row in json.loads(path.read_text(encoding="utf-8"))
+    }
+    assert recognise(path.read_text(encoding="utf-8"), path.name).kind == "llama-bench"
+    measured = means_ms(imported(reference_data, name))
+    assert measured.keys() == printed.keys()
+    assert all(measured[cell] == pytest.approx(printed[cell], rel=1e-6) for cell in printed)
+
+
+def test_a_table_times_verify_passes_of_every_width_in_between(reference_data, tmp_path):
+    """From llama-bench to T(n) through the file that a plan reads."""
+    path = tmp_path / "steps.json"
+    write_measured(steps_file(imported(reference_data, "q4"), created="now", written_by="1"), path)
+    cells = [
+        StepTime(
+            batch=step.batch,
+            new_positions=step.new_positions,
+            context=step.context,
+            time_s=sum(step.seconds) / len(step.seconds),
+        )
+        for step in read_measured(path).steps
+        if step.context == 128
+    ]
+    table = StepTable.of(cells)
+    ratio = table.verify(1.0, 128.0, np.array([2.0, 4.0, 8.0])).seconds / table.decode(1.0, 128.0).seconds
+    # Far from free: a textbook roofline gives 1.0 for all of them.
+    np.testing.assert_allclose(ratio, [1.33, 1.94, 3.42], rtol=0.01)
+
+
+def test_two_times_of_one_step_are_told(reference_data):
+    assert any("-p 1 times a single pass" in note for note in imported(reference_data, "q4").notes)
