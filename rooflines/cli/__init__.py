@@ -38,6 +38,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "rooflines.cli.import_results:import_results",
         "Read what other tools measured, in our definitions.",
     ),
+    "calibrate": ("rooflines.cli.calibrate:calibrate", "Fit constants to what was measured."),
+    "check": (
+        "rooflines.cli.check:check",
+        "Does measured speculation follow from its parts, and from the roofline beneath?",
+    ),
     "report": ("rooflines.cli.report:report", "Remake the reports."),
     "hardware": ("rooflines.cli.hardware:hardware", "Devices: what is known about them, and who says so."),
     "models": ("rooflines.cli.models:models", "List and show models."),

@@ -19,7 +19,7 @@ from rooflines.hardware.calibration import Calibration
 from rooflines.hardware.profile import HardwareProfile
 from rooflines.measurement.schema import SpeculationFile
 from rooflines.speculation.closed_form import constant_acceptance, walltime_improvement
-from rooflines.validation.check_cases import Case, cases_of
+from rooflines.validation.check_cases import Case, Floats, cases_of
 from rooflines.validation.check_layers import (
     Interval,
     Layer,
@@ -268,24 +268,35 @@ def _leviathan(case: Case) -> float | None:
 
 
 def _change(case: Case, then: Case | None, tolerance: float) -> Change | None:
-    """The same case of an accepted run: both bootstrapped apart."""
+    """The same case of an accepted run.
+
+    The same prompts yield the same tokens per cycle, so tau is compared as it is; what a cycle costs in plain
+    steps is bootstrapped, in each run apart.
+    """
     if then is None:
         return None
-    now_s, then_s = (
-        measured_speedup(one.cycles, weights(len(one.cycles), seed)) for one, seed in ((case, 0), (then, 1))
-    )
-    difference = Interval.of(np.log(then_s / now_s))
+    draws = [weights(len(one.cycles), seed) for seed, one in enumerate((case, then))]
+    now_cost, then_cost = (_cycle_cost(one, drawn) for one, drawn in zip((case, then), draws, strict=True))
+    difference = Interval.of(math.log(_tau(then) / _tau(case)) + np.log(now_cost / then_cost))
     verdict = judge(difference, tolerance)
     faster = verdict == "disagree" and difference.value < 0
     causes: dict[Part, float] = {
         "tau": math.log(_tau(then) / _tau(case)),
         **shares(_in_steps(case), _in_steps(then)),
     }
-    return Change(Interval.of(then_s), difference, causes, "agree" if faster else verdict)
+    accepted = Interval.of(measured_speedup(then.cycles, draws[1]))
+    return Change(accepted, difference, causes, "agree" if faster else verdict)
 
 
 def _tau(case: Case) -> float:
     return float(case.cycles.tokens.mean())
+
+
+def _cycle_cost(case: Case, drawn: Floats) -> Floats:
+    """kappa, a mean cycle in plain steps of the same run, for each draw, shape [R]."""
+    cycles = case.cycles
+    step_s = (drawn @ cycles.plain_s) / (drawn @ cycles.tokens)
+    return np.asarray((drawn @ cycles.cycle_s) / drawn.sum(axis=1) / step_s)
 
 
 def _in_steps(case: Case) -> dict[Part, float]:
