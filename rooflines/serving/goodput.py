@@ -94,4 +94,4 @@ def engines_needed(rate_per_s: float, each_per_s: float) -> int | None:
     """
     if each_per_s <= 0:
         return None
-    return math.floor(rate_per_s / each_per_s * (1.0 - 1e-9)) + 1
+    return math.floor(rate_per_s / each_per_s * (1.0 + 1e-9)) + 1

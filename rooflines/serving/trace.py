@@ -111,12 +111,11 @@ def _column(table: pd.DataFrame, name: str, path: Path) -> NDArray[np.float64]:
             f"{', '.join(_COLUMNS)}"
         )
     column = table[found]
-    if name == "arrival_s" and not pd.api.types.is_numeric_dtype(column):
+    values = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
+    if name == "arrival_s" and not np.isfinite(values).any():
         moments = pd.to_datetime(column, errors="coerce", format="ISO8601", utc=True)
         seconds = (moments - moments.min()).dt.total_seconds()
         values = np.asarray(seconds, dtype=np.float64)
-    else:
-        values = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
     least = 1.0 if name == "output_tokens" else 0.0
     with np.errstate(invalid="ignore"):
         wrong = ~((values >= least) & np.isfinite(values))

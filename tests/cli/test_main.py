@@ -21,6 +21,13 @@ PLAN = {
     "--context": "1024",
 }
 SPEEDUP = {"--acceptance": "0.8", "--draft-length": "4", "--cost-ratio": "0.05"}
+CAPACITY = {
+    "--hardware": "h100-sxm5-80gb",
+    "--target": "llama-3.1-8b",
+    "--prompt-tokens": "1024",
+    "--output-tokens": "256",
+}
+SERVING = str(Path(__file__).parents[1] / "unit" / "validation" / "serving_runs.csv")
 INTENSITY = {
     "--hardware": "a100-sxm-80gb",
     "--model": "llama-2-7b",
@@ -213,6 +220,11 @@ DOCUMENTS = [
     ("hardware-list", ["hardware", "list", "--format", "json"]),
     ("hardware-show", ["hardware", "show", "h100-sxm5-80gb", "--format", "json"]),
     ("models-show", ["models", "show", "llama-2-7b", "--format", "json"]),
+    ("capacity", command("capacity", CAPACITY, format="json")),
+    ("capacity", command("capacity", CAPACITY, target="gpt-oss-20b", ep="4", slo_tpot="1 us", format="json")),
+    ("capacity", command("capacity", CAPACITY, rate="50", slo_ttft="1 s", kv_transfer="50 GB/s", format="json")),
+    ("capacity", command("capacity", CAPACITY, rate="9", price="2", option="tp=2", drafter="ngram", acceptance="0.5", format="json")),
+    ("validate-serving", ["validate", "serving", SERVING, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--calibration", "textbook", "--format", "json"]),
 ]
