@@ -44,6 +44,8 @@ def advice_of(plan: Plan) -> Advice:
         raise InputError("engines verify all that they draft: plan without a verify length to have settings")
     family, model, parameters = split_drafter(drafter)
     top_k = int(parameters.get("topk", _TOP_K.get(family, 1)))
+    longest = max(entry["draft_length"] for entry in plan.schedule)
+    is_tree = top_k > 1 and longest > 0
     return Advice(
         family=family,
         target=plan.question.target,
@@ -51,8 +53,8 @@ def advice_of(plan: Plan) -> Advice:
         ranges=tuple(
             Range(entry["first_batch"], entry["last_batch"], entry["draft_length"]) for entry in plan.schedule
         ),
-        top_k=top_k if top_k > 1 else None,
-        nodes=_nodes(plan, drafter) if top_k > 1 else None,
+        top_k=top_k if is_tree else None,
+        nodes=_nodes(plan, drafter, longest) if is_tree else None,
         costs=tuple(
             StepCost(row["batch"], row["draft_length"], round(row["verify_width"]), _cycle_s(row))
             for row in plan.rows
@@ -70,16 +72,15 @@ def split_drafter(drafter: str) -> tuple[str, str | None, dict[str, str]]:
     return family, model, parameters
 
 
-def _nodes(plan: Plan, drafter: str) -> int:
-    """Drafted nodes that are verified: the verify width without the root."""
-    rows = [row for row in plan.rows if row["drafter"] == drafter and row["draft_length"] > 0]
-    widths = sorted({round(row["verify_width"]) for row in rows})
-    if len(widths) != 1:
-        raise InputError(
-            f"{drafter} verifies {', '.join(map(str, widths))} positions at different depths: fix its nodes "
-            "(nodes=59) to have settings for one tree"
-        )
-    return int(widths[0]) - 1
+def _nodes(plan: Plan, drafter: str, depth: int) -> int:
+    """Drafted nodes that are verified at a depth: the verify width without the root."""
+    widths = [
+        row["verify_width"] for row in plan.rows if row["drafter"] == drafter and row["draft_length"] == depth
+    ]
+    if not widths:
+        raise InputError(f"this plan has no rows of {drafter} at depth {depth}, which its schedule names")
+    width: float = widths[0]
+    return round(width) - 1
 
 
 def _cycle_s(row: dict[str, float]) -> float:
