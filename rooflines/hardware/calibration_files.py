@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
 from rooflines.errors import FileFormatError, UnitError, UnknownNameError
 from rooflines.hardware.calibration import Calibration, StepTime
-from rooflines.hardware.catalogue import catalogue_folders
+from rooflines.hardware.catalogue import catalogue_folders, data_folder
 from rooflines.hardware.constants import Constants
 from rooflines.units import format_quantity, parse_quantity
 
@@ -60,6 +62,12 @@ def load_calibration(name: str | Path) -> Calibration:
     return read_calibration(listed[name])
 
 
+@cache
+def transferable_calibration() -> Calibration:
+    """The medians over measured devices that ship with the profiles."""
+    return read_calibration(data_folder() / FOLDER / f"{TRANSFERABLE}.toml")
+
+
 def list_calibrations() -> tuple[str, ...]:
     """The names of all calibrations that `load_calibration` finds, sorted."""
     return tuple(sorted(_listed()))
@@ -72,7 +80,7 @@ def calibrations_of(device: str) -> tuple[Calibration, ...]:
         device: id of its profile.
     """
     found = [one for one in map(load_calibration, _named_after(device)) if one.device == device]
-    return tuple(sorted(found, key=_preference))
+    return tuple(sorted(found, key=preference))
 
 
 def calibration_of(device: str) -> Calibration | None:
@@ -88,7 +96,7 @@ def calibration_of(device: str) -> Calibration | None:
     if own:
         return own[0]
     standing = [one for one in map(load_calibration, list_calibrations()) if device in one.stands_for]
-    return min(standing, key=_preference) if standing else None
+    return min(standing, key=preference) if standing else None
 
 
 def _named_after(device: str) -> list[str]:
@@ -96,10 +104,12 @@ def _named_after(device: str) -> list[str]:
     return [name for name in list_calibrations() if name == device or name.startswith(f"{device}.")]
 
 
-def _preference(calibration: Calibration) -> tuple[int, str]:
-    engine = calibration.stack.split(" ", maxsplit=1)[0]
-    rank = _PREFERRED.index(engine) if engine in _PREFERRED else len(_PREFERRED)
-    return rank, calibration.name
+def preference(calibration: Calibration) -> tuple[int, int, tuple[int, ...], str]:
+    """What to sort calibrations of a device by: engine, then its own kernels, then the newest version."""
+    words = calibration.stack.split(" ")
+    rank = _PREFERRED.index(words[0]) if words[0] in _PREFERRED else len(_PREFERRED)
+    newest = tuple(-int(number) for number in re.findall(r"\d+", "".join(words[1:2])))
+    return rank, len(words), newest, calibration.name
 
 
 def _listed() -> dict[str, Traversable]:

@@ -8,37 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from rooflines.costs.cost import Operator
-from rooflines.errors import ProfileError
-from rooflines.hardware.calibration import CLASSES, Calibration
-from rooflines.hardware.constants import (
-    DEFAULT_LINEAR_OVERHEAD_S,
-    DEFAULT_SHARPNESS,
-    TEXTBOOK,
-    Constants,
-)
+from rooflines.errors import FileFormatError, ProfileError
+from rooflines.hardware.calibration import CLASSES, Calibration, OperatorConstants
+from rooflines.hardware.calibration_files import transferable_calibration
+from rooflines.hardware.constants import TEXTBOOK, Constants
 from rooflines.hardware.profile import HardwareProfile
 
-# Medians of the AIConfigurator 0.12.0 tables over their GPUs (https://pypi.org/project/aiconfigurator-core/):
-# shares of bandwidth and peak where a device has no prior of its own, by arithmetic.
-_GENERIC: Final = {"bf16": (0.825, 0.77), "fp16": (0.825, 0.77), "fp8": (0.77, 0.49), "fp4": (0.70, 0.44)}
-_GENERIC_OTHER: Final = (0.825, 0.77)
-# Decode attention: KV bytes / (e_b BW) + t0, e_b 0.81-0.94 and t0 9-13 us (bf16 KV beyond the last cache).
-_DECODE_ATTENTION: Final = (0.86, 10e-6)
-# fp8 KV reaches a smaller share on Hopper (0.48-0.78) than elsewhere (0.85-0.90).
-_DECODE_ATTENTION_FP8_HOPPER: Final = 0.65
-# Prefill attention: e_f 0.55-0.72 / (1 + s0 / n), s0 500-2600 tokens, t0 10-17 us.
-_PREFILL_ATTENTION: Final = (0.63, 1000.0, 12e-6)
-# MoE layer: e_b 0.86-0.92, e_f 0.20-0.31, t0 20-37 us for router, permutation and two grouped products.
-_MOE: Final = (0.89, 0.25, 28e-6)
-# Custom all-reduce inside a node: 2.5-8 us, 0.43-0.79 of one direction of the link.
-_COLLECTIVE: Final = (0.6, 4e-6)
 # Over PCIe there is no custom kernel: NCCL's 12-24 us, and 0.05-0.5 of the link depending on its topology.
-_COLLECTIVE_PCIE: Final = (0.3, 20e-6)
-# Elementwise kernels: 0.94-1.34 us in a CUDA graph, 1.6-2.6 us in a stream (A100, L40, GH200).
-_SMALL_OVERHEAD_S: Final = 2.5e-6
+_COLLECTIVE_PCIE: Final = Constants(0.3, 1.0, 20e-6, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,18 +63,30 @@ def textbook_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machi
 
 
 def default_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machine:
-    """Transferable constants by operator class; the result is marked as not calibrated."""
-    table: dict[tuple[str, str, str], Constants] = {}
+    """Medians over the measured devices, by operator class; the result is marked as not calibrated."""
 
     def constants(operator: Operator) -> Constants:
-        key = (operator.kind, operator.arithmetic, operator.storage)
-        if key not in table:
-            table[key] = _default_constants(profile, operator)
-        return table[key]
+        if operator.kind == "collective" and profile.interconnect_per_direction is None:
+            return _COLLECTIVE_PCIE
+        return transferable_entry(operator.kind, operator.arithmetic, operator.storage).constants
 
     return Machine(
         profile, constants, "transferable default constants (not calibrated on this device)", overhead_s
     )
+
+
+@cache
+def transferable_entry(operator: str, arithmetic: str, storage: str) -> OperatorConstants:
+    """The medians over measured devices that an operator gets; those of 16 bits for formats without any.
+
+    Raises:
+        FileFormatError: the shipped medians lack the class.
+    """
+    medians = transferable_calibration()
+    found = medians.find(operator, arithmetic, storage) or medians.find(operator, "bf16", "bf16")
+    if found is None:
+        raise FileFormatError(f"calibration {medians.name} has no constants for {operator}")
+    return found
 
 
 def calibrated_machine(
@@ -109,8 +102,13 @@ def calibrated_machine(
     default = default_machine(profile)
     table: dict[tuple[str, str, str], Constants | None] = {}
 
+    # Links are what devices of one class differ in most.
+    other_link = calibration.device != profile.id and profile.interconnect_per_direction is None
+
     def constants(operator: Operator) -> Constants:
         key = (operator.kind, operator.arithmetic, operator.storage)
+        if key not in table and operator.kind == "collective" and other_link:
+            table[key] = None
         if key not in table:
             found = calibration.find(*key)
             table[key] = None if found is None else found.constants
@@ -136,30 +134,3 @@ def _basis(profile: HardwareProfile, calibration: Calibration) -> str:
     if not lacking:
         return rests
     return f"{rests}; transferable defaults for {', '.join(name.replace('_', ' ') for name in lacking)}"
-
-
-def _default_constants(profile: HardwareProfile, operator: Operator) -> Constants:
-    e_b, e_f = _linear_efficiencies(operator)
-    match operator.kind:
-        case "linear":
-            return Constants(e_b, e_f, DEFAULT_LINEAR_OVERHEAD_S, DEFAULT_SHARPNESS)
-        case "decode_attention":
-            share, overhead = _DECODE_ATTENTION
-            if operator.storage.startswith("fp8") and "Hopper" in (profile.architecture or ""):
-                share = _DECODE_ATTENTION_FP8_HOPPER
-            return Constants(share, e_f, overhead, DEFAULT_SHARPNESS)
-        case "prefill_attention":
-            share, saturation, overhead = _PREFILL_ATTENTION
-            return Constants(e_b, share, overhead, DEFAULT_SHARPNESS, saturation)
-        case "moe":
-            share, compute, overhead = _MOE
-            return Constants(share, compute, overhead, DEFAULT_SHARPNESS)
-        case "collective":
-            share, overhead = _COLLECTIVE if profile.interconnect_per_direction else _COLLECTIVE_PCIE
-            return Constants(share, 1.0, overhead, 1.0)
-        case "recurrent" | "small":
-            return Constants(e_b, e_f, _SMALL_OVERHEAD_S, DEFAULT_SHARPNESS)
-
-
-def _linear_efficiencies(operator: Operator) -> tuple[float, float]:
-    return _GENERIC.get(operator.arithmetic, _GENERIC_OTHER)

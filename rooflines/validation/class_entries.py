@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,12 +36,19 @@ def entry_key(operator: Operator) -> Key:
     return operator.kind, operator.arithmetic, operator.storage
 
 
+class Fitted(NamedTuple):
+    """What was fitted, and why the rest was not."""
+
+    entries: tuple[OperatorConstants, ...]
+    refused: tuple[str, ...]
+
+
 def class_entries(
     rows: Iterable[KernelRows],
     left_out: Iterable[LeftOut],
     files: Sequence[str],
     profile: HardwareProfile,
-) -> tuple[OperatorConstants, ...]:
+) -> Fitted:
     """Fit every class of one device and stack that has a form here; other classes are passed over.
 
     Args:
@@ -50,20 +58,21 @@ def class_entries(
         profile: the device.
 
     Returns:
-        One entry for each class, arithmetic and storage; those that the rows cannot separate are missing.
+        One entry for each class, arithmetic and storage, and the refusals of those that the rows cannot
+        separate, which say what to add.
     """
     together: dict[Key, list[KernelRows]] = {}
     for one in rows:
         if one.group.operator in FITTED:
             together.setdefault(entry_key(one.operators[0]), []).append(one)
     not_used = tuple(left_out)
-    entries = []
+    entries, refused = [], []
     for key in sorted(together):
         try:
             entries.append(_entry(key, together[key], not_used, files, profile))
-        except CannotTellError:
-            continue
-    return tuple(entries)
+        except CannotTellError as error:
+            refused.append(f"{together[key][0].group}: {error}")
+    return Fitted(tuple(entries), tuple(refused))
 
 
 def _entry(

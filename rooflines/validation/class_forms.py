@@ -59,7 +59,7 @@ _SHARE: Final = Bounds(0.85, 0.005, 1.0)
 _PEAK_SHARE: Final = Bounds(0.6, 0.02, 1.3)
 _FLOOR: Final = Bounds(12e-6, 1e-9, 1e-3)
 
-_BANDWIDTH_SHARE: Final = Bounds(0.8, 0.02, 1.3)
+_BANDWIDTH_SHARE: Final = Bounds(0.8, 0.02, 1.0)
 _COMPUTE_SHARE: Final = Bounds(0.75, 0.02, 1.3)
 _LINEAR_FLOOR: Final = Bounds(4e-6, 1e-8, 1e-3)
 _SHARPNESS: Final = Bounds(DEFAULT_SHARPNESS, 1.0, 8.0)

@@ -1,0 +1,122 @@
+"""Calibrations as tables: constants with what they rest on, and the errors of shapes held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+from rooflines.hardware.calibration import Calibration, OperatorConstants
+from rooflines.hardware.constants import TEXTBOOK, Constants
+from rooflines.output.tables import render
+from rooflines.units import format_quantity
+from rooflines.validation.calibrate import Calibrated
+
+SCHEMA_VERSION: Final = 1
+_FOR_PEOPLE: Final = ("text", "markdown")
+Columns = dict[str, list[Any]]
+
+
+def constants_columns(listed: Sequence[Calibration], *, people: bool) -> Columns:
+    """One row for each entry: what was fitted, and what it rests on."""
+    rows = [_constants_row(one, entry, people=people) for one in listed for entry in one.operators]
+    return {
+        name: [row.get(name) for row in rows] for name in dict.fromkeys(key for row in rows for key in row)
+    }
+
+
+def _constants_row(one: Calibration, entry: OperatorConstants, *, people: bool) -> dict[str, Any]:
+    provenance = entry.provenance
+    row: dict[str, Any] = {
+        "calibration": one.name,
+        "operator": entry.operator,
+        "arithmetic": entry.arithmetic,
+        "storage": entry.storage,
+        "form": entry.form,
+        "basis": provenance.basis,
+        "stack": provenance.stack,
+        "rows": provenance.rows,
+        "shapes": provenance.shapes,
+    }
+    if people:
+        return {**row, "constants": constants_words(entry.constants)}
+    return {**row, **{field.name: getattr(entry.constants, field.name) for field in fields(Constants)}}
+
+
+def constants_words(constants: Constants) -> str:
+    """The constants that differ from the textbook, in words."""
+    words = []
+    for field in fields(Constants):
+        value = getattr(constants, field.name)
+        if value != getattr(TEXTBOOK, field.name):
+            timed = field.name.endswith("_s")
+            name = field.name.removesuffix("_s").replace("_", " ")
+            words.append(f"{name} {format_quantity(value, 's') if timed else f'{value:.3g}'}")
+    return ", ".join(words)
+
+
+def residual_columns(listed: Sequence[Calibration]) -> Columns:
+    """One row for each entry and region: how wrong predictions were; errors are fractions."""
+    columns: Columns = {}
+    for one in listed:
+        for entry in one.operators:
+            for residual in entry.residuals:
+                row = {
+                    "calibration": one.name,
+                    "operator": entry.operator,
+                    "arithmetic": entry.arithmetic,
+                    "storage": entry.storage,
+                    "stack": entry.provenance.stack,
+                    **residual.model_dump(),
+                }
+                for name, value in row.items():
+                    columns.setdefault(name, []).append(value)
+    return columns
+
+
+def left_out_columns(found: Calibrated) -> Columns:
+    """One row for each group and reason: what was not fitted to."""
+    return {
+        "group": [str(one.group) for one in found.left_out],
+        "rows": [one.rows for one in found.left_out],
+        "reason": [one.reason for one in found.left_out],
+    }
+
+
+def calibration_report(listed: Sequence[Calibration], found: Calibrated, fmt: str) -> str:
+    """The constants and the errors of held-out shapes; for people also what was left out and refused."""
+    if fmt not in _FOR_PEOPLE:
+        return render(residual_columns(listed), fmt)
+    parts = [
+        render(constants_columns(listed, people=True), fmt, "Constants"),
+        render(_percent(residual_columns(listed)), fmt, "Errors of predictions"),
+    ]
+    if found.left_out:
+        parts.append(render(left_out_columns(found), fmt, "Rows left out"))
+    if found.refused:
+        parts.append("\n".join(["Not fitted:", *(f"- {one}" for one in found.refused)]))
+    return "\n\n".join(parts)
+
+
+def _percent(columns: Columns) -> Columns:
+    shares = ("median_abs_error", "p90_abs_error", "bias")
+    kept = {name: values for name, values in columns.items() if not name.startswith("log_")}
+    return {
+        name: [f"{100 * value:.1f} %" for value in values] if name in shares else values
+        for name, values in kept.items()
+    }
+
+
+def document(listed: Sequence[Calibration], found: Calibrated) -> dict[str, Any]:
+    """The result for machines (docs/schemas/calibrate-kernels.schema.json)."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "constants": _records(constants_columns(listed, people=False)),
+        "residuals": _records(residual_columns(listed)),
+        "left_out": _records(left_out_columns(found)),
+        "refused": list(found.refused),
+    }
+
+
+def _records(columns: Columns) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
