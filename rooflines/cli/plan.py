@@ -85,6 +85,12 @@ _SHOWN: Final = {
 @click.option(
     "--emit", "engine", metavar="vllm|sglang|trtllm|llamacpp", help="Print that engine's settings instead."
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Also say where verifying stops being free, what drafting costs, what rejection loses, and what "
+    "each further token adds.",
+)
 @click.option("--compare", type=click.Path(dir_okay=False, path_type=Path), help="An earlier answer (JSON).")
 @deployment_options
 @architecture_options
@@ -105,6 +111,7 @@ def plan(
     cycle_overhead: str,
     memory_reserve: float,
     engine: str | None,
+    explain: bool,
     compare: Path | None,
     tp: int,
     weight_dtype: str | None,
@@ -142,6 +149,7 @@ def plan(
             memory_reserve=memory_reserve,
             verify_length=verify_length,
             adaptive_verify=adaptive_verify,
+            explain=explain,
         )
     )
     for note in answer.warnings:
@@ -193,7 +201,7 @@ def plan_text(answer: Plan, fmt: str) -> str:
         render(_memory(answer), fmt, "Memory of one device"),
         render(_break_even(answer), fmt, "What would change the answer"),
         *([render(_schedule(answer), fmt, "Draft by batch")] if answer.schedule else ()),
-        *([render(_budget(answer), fmt, "How much of a draft to verify")] if answer.verify_budget else ()),
+        *_asked_for(answer, fmt),
         "Not modelled: " + "; ".join(answer.not_modeled) + ".",
     ]
     return "\n\n".join(parts)
@@ -221,19 +229,52 @@ def _schedule(answer: Plan) -> dict[str, list[object]]:
     }
 
 
-def _budget(answer: Plan) -> dict[str, list[object]]:
-    titles = {
-        "drafter": "drafter",
-        "batch": "batch",
-        "draft_length": "draft",
-        "verify_length": "verified",
-        "verify_positions": "positions",
-        "tokens_per_cycle": "tokens/cycle",
-        "tokens_per_s": "tokens/s",
-        "tokens_per_s_all_verified": "tokens/s, all verified",
-        "speedup": "speedup",
-    }
-    return {title: [row[name] for row in answer.verify_budget] for name, title in titles.items()}
+_BUDGET: Final = {
+    "drafter": "drafter",
+    "batch": "batch",
+    "draft_length": "draft",
+    "verify_length": "verified",
+    "verify_positions": "positions",
+    "tokens_per_cycle": "tokens/cycle",
+    "tokens_per_s": "tokens/s",
+    "tokens_per_s_all_verified": "tokens/s, all verified",
+    "speedup": "speedup",
+}
+_REALITIES: Final = {
+    "drafter": "drafter",
+    "batch": "batch",
+    "draft_length": "draft",
+    "memory_bound_width": "memory binds to width",
+    "memory_bound_positions": "positions",
+    "verify_cost": "verify cost",
+    "draft_cost": "draft cost",
+    "draft_share": "draft share",
+    "accepted": "accepted",
+    "lost_to_prefix": "lost to prefix",
+    "wrong": "wrong",
+}
+_MARGINAL: Final = {
+    "drafter": "drafter",
+    "batch": "batch",
+    "position": "token",
+    "tokens": "tokens it adds",
+    "cost": "steps it costs",
+    "speedup": "speedup with it",
+    "speedup_gain": "gain",
+}
+
+
+def _asked_for(answer: Plan, fmt: str) -> list[str]:
+    tables = (
+        (answer.verify_budget, _BUDGET, "How much of a draft to verify"),
+        (answer.realities, _REALITIES, "Where a cycle goes (in plain decode steps, and in drafted tokens)"),
+        (answer.marginal, _MARGINAL, "What each further token adds"),
+    )
+    return [
+        render({title: [row[name] for row in rows] for name, title in titles.items()}, fmt, heading)
+        for rows, titles, heading in tables
+        if rows
+    ]
 
 
 def _readable(answer: Plan) -> dict[str, list[object]]:

@@ -56,6 +56,8 @@ class PlanQuestion:
         encoder_positions: of an encoder-decoder, per sequence.
         verify_length: drafted tokens that are verified at most; None for all.
         adaptive_verify: also choose how many positions of a batch's drafts to verify.
+        explain: also say where verifying stops being free, what drafting costs, what rejection loses, and
+            what each further drafted token adds.
     """
 
     hardware: str
@@ -77,6 +79,7 @@ class PlanQuestion:
     encoder_positions: int | None = None
     verify_length: int | None = None
     adaptive_verify: bool = False
+    explain: bool = False
 
     def __post_init__(self) -> None:
         if not 0 <= self.memory_reserve < 1:
@@ -111,6 +114,8 @@ class Plan:
         acceptances: what was given for each drafter.
         schedule: the best drafter and draft length of every batch, as ranges.
         verify_budget: how much of a draft to verify, per drafter and batch, where asked for.
+        realities: why, per drafter and batch, where asked for.
+        marginal: what each further drafted token adds, per drafter, batch and position, where asked for.
         warnings: what is odd about the question.
         basis: what the times rest on.
     """
@@ -126,6 +131,8 @@ class Plan:
     acceptances: list[dict[str, str]]
     schedule: list[dict[str, Any]]
     verify_budget: list[dict[str, Any]]
+    realities: list[dict[str, Any]]
+    marginal: list[dict[str, Any]]
     warnings: list[str]
     basis: str
     not_modeled: tuple[str, ...] = field(default=NOT_MODELED)
@@ -146,6 +153,8 @@ class Plan:
                 "break_even_acceptance": self.break_even_acceptance,
                 "schedule": self.schedule,
                 "verify_budget": self.verify_budget,
+                "realities": self.realities,
+                "marginal": self.marginal,
             },
             "basis": self.basis,
             "acceptances": self.acceptances,
@@ -201,6 +210,8 @@ def make_plan(question: PlanQuestion) -> Plan:
         ],
         schedule=schedule(priced),
         verify_budget=[row for one in priced for row in one.verify_budget],
+        realities=[row for one in priced for row in one.realities],
+        marginal=[row for one in priced for row in one.marginal],
         warnings=_warnings(question, drafters, given),
         basis=machine.basis,
     )

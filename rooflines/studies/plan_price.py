@@ -21,6 +21,7 @@ from rooflines.speculation.cycle import (
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.schedule import best_by_batch
 from rooflines.studies.plan_acceptance import GivenAcceptance
+from rooflines.studies.plan_realities import marginal_rows, reality_rows
 from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
 from rooflines.timing.deployment import Deployment
 from rooflines.units import parse_quantity
@@ -47,6 +48,8 @@ class Priced:
         search: speedups of every batch up to the largest that fits.
         crossover: where it stops paying.
         verify_budget: one a batch, where asked for.
+        realities: why, one a batch that fits, where asked for.
+        marginal: what each further token adds, where asked for.
     """
 
     name: str
@@ -55,6 +58,8 @@ class Priced:
     search: BatchSearch
     crossover: Crossover
     verify_budget: list[dict[str, Any]]
+    realities: list[dict[str, Any]]
+    marginal: list[dict[str, Any]]
 
 
 def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: GivenAcceptance) -> Priced:
@@ -82,9 +87,13 @@ def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: G
         overhead_s=overhead_s,
         verify_length=verified,
     )
+    rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=target.machine.basis)
+    fitting = tuple(batch for batch, enough in zip(question.batches, fits, strict=True) if enough)
+    explained = fitting if question.explain else ()
+    best = [_best([row for row in rows if row["batch"] == batch]) for batch in explained]
     return Priced(
         name=drafter.name,
-        rows=_rows(question, lengths, grids, fits, drafter=drafter.name, basis=target.machine.basis),
+        rows=rows,
         memory=memory,
         search=search,
         crossover=end_of(search, target, drafter, context, verify_length=verified),
@@ -92,10 +101,25 @@ def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: G
             verify_budget_row(
                 BatchCycle(target, drafter, batch, context, max(lengths), overhead_s), given.by_depth
             )
-            for batch, enough in zip(question.batches, fits, strict=True)
-            if question.adaptive_verify and enough and times.draft.tree is None
+            for batch in fitting
+            if question.adaptive_verify and times.draft.tree is None
         ],
+        realities=reality_rows(target, drafter, given, batches=explained, context=context, best=best),
+        marginal=marginal_rows(
+            target,
+            drafter,
+            given.rates,
+            batches=explained,
+            context=context,
+            longest=max(lengths),
+            overhead_s=overhead_s,
+        ),
     )
+
+
+def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of largest speedup, the shortest draft of equals."""
+    return max(rows, key=lambda row: (row["speedup"], -row["draft_length"]))
 
 
 def verify_length_of(question: PlanQuestion, drafter: Drafter) -> int | None:

@@ -41,6 +41,7 @@ def test_json_of_everything_follows_the_schema(schema):
         "--batch",
         "1,16,4000",
         "--adaptive-verify",
+        "--explain",
         "--verify-length",
         "3",
         "--format",
@@ -61,6 +62,17 @@ def test_how_much_to_verify_is_a_table_where_asked_for():
     command = ["--drafter", "ngram", "--acceptance", "0.4", "--batch", "128", "--draft-length", "6"]
     assert "How much of a draft to verify" not in plan(*command).stdout
     assert "How much of a draft to verify" in plan(*command, "--adaptive-verify").stdout
+
+
+def test_reasons_are_tables_where_asked_for():
+    command = ["--drafter", "dflash", "--acceptance", "0.7", "--batch", "8", "--draft-length", "4"]
+    text = plan(*command, "--explain").stdout
+    assert (
+        text.index("Where a cycle goes")
+        < text.index("What each further token adds")
+        < text.index("Not modelled")
+    )
+    assert "Where a cycle goes" not in plan(*command).stdout
 
 
 def test_what_a_shape_was_assumed_from_is_a_warning():
