@@ -95,7 +95,9 @@ def calibration_of(device: str) -> Calibration | None:
     own = calibrations_of(device)
     if own:
         return own[0]
-    standing = [one for one in map(load_calibration, list_calibrations()) if device in one.stands_for]
+    # In TOML the keys of the top level precede the first table, so that most files need not be parsed.
+    mentioned = [name for name, file in _listed().items() if f'"{device}"' in _text(file).split("\n[", 1)[0]]
+    standing = [one for one in map(load_calibration, mentioned) if device in one.stands_for]
     return min(standing, key=preference) if standing else None
 
 
@@ -131,17 +133,22 @@ def read_calibration(file: Traversable | Path) -> Calibration:
         FileFormatError: missing, no TOML, or no calibration.
     """
     where = f"calibration {file}"
+    text = _text(file)
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
-        return Calibration.read(_inside(content), where)
-    except OSError as error:
-        raise FileFormatError(f"{where} cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{where} is not a text file: a calibration is TOML in UTF-8") from None
+        return Calibration.read(_inside(tomllib.loads(text)), where)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileFormatError(f"{where} is not valid TOML: {error}") from None
     except UnitError as error:
         raise FileFormatError(f"{where}: {error}") from None
+
+
+def _text(file: Traversable | Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise FileFormatError(f"calibration {file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise FileFormatError(f"calibration {file} is not a text file: it must be TOML in UTF-8") from None
 
 
 def write_calibration(calibration: Calibration, file: Path) -> None:
