@@ -12,7 +12,9 @@ from rooflines.measurement.speculation.prompts import Prompt
 
 # Bits of the fraction, and exponent of the smallest normal number (IEEE 754; bf16 has the exponents of fp32).
 _FORMATS: Final = {"fp32": (23, -126), "bf16": (7, -126), "fp16": (10, -14)}
-# A sum of two roundings, one of each pass: as far apart can rounding alone put two logits.
+# How many steps of the format may lie between two logits that passes of different widths put in either order.
+# Hidden states are rounded in every layer, so it is more than the one step of the logits themselves: of 15
+# divergences in 1463 tokens of SmolLM2-135M in bf16, 14 lay within one step and one at three.
 NEAR_TIE_STEPS: Final = 4
 
 
