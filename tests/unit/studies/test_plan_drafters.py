@@ -130,6 +130,7 @@ class TestSchedule:
                 acceptance="0.7",
                 draft_lengths=(1, 2, 3, 4, 5, 6),
                 context=128,
+                calibration="textbook",  # fitted tiles make steps, at which a longer draft may be free
             )
         )
         lengths = [entry["draft_length"] for entry in alone.schedule]
