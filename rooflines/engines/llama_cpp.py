@@ -20,7 +20,7 @@ _DRAFT: Final = "--spec-draft-n-max"
 LLAMA_CPP: Final = Engine(
     name="llamacpp",
     title="llama.cpp",
-    version="b7000 and later",
+    version="at commit 001d906",
     words=(
         Word("draft acceptance (rate)", "accepted / drafted tokens", "accepted-per-drafted", _SERVER),
         Word("mean acceptance length", "tokens per pass that had a draft", "accepted-length", _SERVER),
