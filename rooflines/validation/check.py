@@ -184,7 +184,7 @@ def check_speculation(
                     basis=roof.machine.basis,
                 )
             )
-        measured = Interval.of(measured_speedup(case.cycles, drawn))
+        measured = Interval.of(np.log(measured_speedup(case.cycles, drawn)), len(case.cycles)).exp
         findings = implausible(case, measured, tolerance)
         if roof is not None:
             findings = (*findings, *overused(case, roof.model, roof.machine.profile))
@@ -277,14 +277,16 @@ def _change(case: Case, then: Case | None, tolerance: float) -> Change | None:
         return None
     draws = [weights(len(one.cycles), seed) for seed, one in enumerate((case, then))]
     now_cost, then_cost = (_cycle_cost(one, drawn) for one, drawn in zip((case, then), draws, strict=True))
-    difference = Interval.of(math.log(_tau(then) / _tau(case)) + np.log(now_cost / then_cost))
-    verdict = judge(difference, tolerance)
+    count = min(len(case.cycles), len(then.cycles))
+    logs = math.log(_tau(then) / _tau(case)) + np.log(now_cost / then_cost)
+    difference = Interval.of(logs, count)
+    verdict = judge(difference, tolerance, count)
     faster = verdict == "disagree" and difference.value < 0
     causes: dict[Part, float] = {
         "tau": math.log(_tau(then) / _tau(case)),
         **shares(_in_steps(case), _in_steps(then)),
     }
-    accepted = Interval.of(measured_speedup(then.cycles, draws[1]))
+    accepted = Interval.of(np.log(measured_speedup(then.cycles, draws[1])), len(then.cycles)).exp
     return Change(accepted, difference, causes, "agree" if faster else verdict)
 
 

@@ -32,6 +32,7 @@ COMPOSITION: Final = "composition"
 ROOFLINE: Final = "roofline"
 RESAMPLES: Final = 1000
 LEVEL: Final = 0.9
+FEWEST_CYCLES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,27 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, values: Floats) -> Interval:
-        """The first value, with the quantiles of the others around it."""
-        low, high = np.quantile(values[1:], ((1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0))
-        return cls(float(values[0]), float(low), float(high))
+    def of(cls, logs: Floats, count: int) -> Interval:
+        """The first value, with the quantiles of the others around it.
+
+        A bootstrap of few cycles is too narrow: its quantiles are those of a normal law where Student's
+        are due, and its variance lacks a factor of n / (n - 1).
+
+        Args:
+            logs: of the value and of its draws, [1 + R].
+            count: n, cycles that were drawn from.
+        """
+        from scipy.special import ndtri, stdtrit
+
+        freedom, upper = max(count - 1, 1), (1.0 + LEVEL) / 2.0
+        wider = float(stdtrit(freedom, upper) / ndtri(upper)) * math.sqrt(1.0 + 1.0 / freedom)
+        value, (low, high) = logs[0], np.quantile(logs[1:], (1.0 - upper, upper))
+        return cls(float(value), float(value - wider * (value - low)), float(value + wider * (high - value)))
+
+    @property
+    def exp(self) -> Interval:
+        """The same of what the value is the logarithm of."""
+        return Interval(math.exp(self.value), math.exp(self.low), math.exp(self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +222,9 @@ def _layer(
         "baseline": math.log(step_s[0] / seen_step),
         **shares(measured, expected),
     }
-    told = Interval.of(difference)
-    return Layer(name, Interval.of(speedup), told, causes, judge(told, tolerance), basis)
+    told, count = Interval.of(difference, len(cycles)), len(cycles)
+    predicted = Interval.of(np.log(speedup), count).exp
+    return Layer(name, predicted, told, causes, judge(told, tolerance, count), basis)
 
 
 def shares(measured: Mapping[Part, float], expected: Mapping[Part, float]) -> dict[Part, float]:
@@ -215,12 +234,19 @@ def shares(measured: Mapping[Part, float], expected: Mapping[Part, float]) -> di
     return {part: (measured[part] - expected[part]) / mean for part in measured}
 
 
-def judge(difference: Interval, tolerance: float) -> Verdict:
+def judge(difference: Interval, tolerance: float, count: int) -> Verdict:
     """Whether two speedups agree, given ln of their ratio.
 
     Noise above the tolerance can tell nothing, unless even its near end lies beyond the tolerance. Below it,
     the difference itself decides.
+
+    Args:
+        difference: ln of the ratio.
+        tolerance: largest ratio - 1 that passes.
+        count: cycles that were measured; a handful cannot even say how noisy they are.
     """
+    if count < FEWEST_CYCLES:
+        return "cannot tell"
     limit = math.log1p(tolerance)
     noise = (difference.high - difference.low) / 2.0
     nearest = min(abs(difference.low), abs(difference.high)) if difference.low * difference.high > 0 else 0.0

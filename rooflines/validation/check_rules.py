@@ -121,9 +121,9 @@ def _verify_below_plain(case: Case, tolerance: float) -> Finding | None:
     wide = np.isfinite(cycles.step_sample_s) & (cycles.width > 1)
     if not wide.any():
         return None
-    plain = float(cycles.plain_s.sum() / cycles.tokens.sum())
-    excess = plain / float(cycles.step_sample_s[wide].mean()) - 1.0
-    if excess <= _NOISE:
+    ratios = (cycles.plain_s / cycles.tokens / cycles.step_sample_s)[wide] - 1.0
+    excess = float(ratios.mean())
+    if excess <= max(_NOISE, _SIGMAS * float(ratios.std()) / math.sqrt(len(ratios))):
         return None
     return Finding(
         "verify below plain",

@@ -26,6 +26,7 @@ WORST_RMS: Final = 0.06
 _LEAST_NOISE: Final = 0.01
 # Beyond this relative standard error, bandwidth and overhead cannot be told apart.
 _VAGUE: Final = 0.25
+_OVERHEADS: Final = ("overhead of a kernel", "host time of a pass")
 _SOFT_ERROR: Final = 0.1  # errors beyond it count linearly
 _FARTHEST: Final = 7.0  # a coefficient moves by a factor of e^7 at most from where p = 1 puts it
 _TRACE: Final = 1e-3  # of the time of the pass that has most of it
@@ -107,7 +108,7 @@ def _columns(passes: Passes) -> tuple[Floats, tuple[str, ...]]:
             columns.append(passes.summed(values, index))
             names.append(f"{what} of {group.name} {group.storage}")
     columns += [passes.summed(passes.kernels), passes.whole]
-    return np.stack(columns, axis=1), (*names, "overhead of a kernel", "host time of a pass")
+    return np.stack(columns, axis=1), (*names, *_OVERHEADS)
 
 
 def _linear(passes: Passes) -> Floats:
@@ -155,20 +156,26 @@ def _predict(passes: Passes, coefficients: Floats, sharpness: float) -> Floats:
 
 
 def _vague(passes: Passes, coefficients: Floats, rms: float) -> tuple[str, ...]:
-    """Bandwidths of linear layers whose standard error is too large, or that came out as nothing."""
+    """Bandwidths of linear layers whose standard error is too large, or that came out as nothing.
+
+    Overheads stay among the other columns even where they came out as nothing: that they may be something is
+    the question.
+    """
     design, names = _columns(passes)
-    used = coefficients > 0
-    relative = design[:, used] * coefficients[used] / passes.seconds[:, None]
-    spread = max(rms, _LEAST_NOISE) * np.sqrt(np.diag(np.linalg.pinv(relative.T @ relative)))
-    # The pseudo-inverse takes a direction that the points do not see at all for known: rank tells.
-    blind = np.linalg.matrix_rank(relative, tol=1e-6 * np.linalg.norm(relative)) < used.sum()
-    errors = np.full(len(names), np.inf)
-    errors[used] = np.inf if blind else spread
-    return tuple(
-        name
-        for name, error in zip(names, errors, strict=True)
-        if name.startswith("bandwidth of linear") and error > _VAGUE
-    )
+    relative = design / passes.seconds[:, None]
+    noise = max(rms, _LEAST_NOISE)
+    kept = (coefficients > 0) | np.isin(names, _OVERHEADS)
+    vague = []
+    for place, name in enumerate(names):
+        if not name.startswith("bandwidth of linear"):
+            continue
+        others = kept & (np.arange(len(names)) != place)
+        own = relative[:, place]
+        scaled = relative[:, others] / np.maximum(relative[:, others].max(axis=0), np.finfo(float).tiny)
+        left = own - scaled @ np.linalg.lstsq(scaled, own, rcond=None)[0]
+        if noise / _VAGUE >= coefficients[place] * float(np.linalg.norm(left)):
+            vague.append(name)
+    return tuple(vague)
 
 
 def missing_axes(samples: Sequence[Sample]) -> tuple[str, ...]:
