@@ -28,6 +28,7 @@ CAPACITY = {
     "--output-tokens": "256",
 }
 SERVING = str(Path(__file__).parents[1] / "unit" / "validation" / "serving_runs.csv")
+SAMPLES = Path(__file__).parents[1] / "unit" / "measurement" / "samples"
 INTENSITY = {
     "--hardware": "a100-sxm-80gb",
     "--model": "llama-2-7b",
@@ -220,6 +221,8 @@ DOCUMENTS = [
     ("hardware-list", ["hardware", "list", "--format", "json"]),
     ("hardware-show", ["hardware", "show", "h100-sxm5-80gb", "--format", "json"]),
     ("models-show", ["models", "show", "llama-2-7b", "--format", "json"]),
+    ("import", ["import", "llama-bench", f"{SAMPLES}/llama-bench.json", "--format", "json"]),
+    ("import", ["import", "vllm-serve", f"{SAMPLES}/vllm-serve.json", "--format", "json"]),
     ("capacity", command("capacity", CAPACITY, format="json")),
     ("capacity", command("capacity", CAPACITY, target="gpt-oss-20b", ep="4", slo_tpot="1 us", format="json")),
     ("capacity", command("capacity", CAPACITY, rate="50", slo_ttft="1 s", kv_transfer="50 GB/s", format="json")),

@@ -14,7 +14,7 @@ from rooflines.measurement.readers.files import Record, number, record_of, requi
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
 
 _TOOL: Final = "TensorRT-LLM"
-_KNOWN: Final = ("0.20.", "0.21.", "1.")
+_KNOWN: Final = ("1.",)
 # How far the draft length that follows from the counts may lie from a whole number.
 _WHOLE: Final = 0.01
 
@@ -26,7 +26,7 @@ def read_bench(source: Source) -> Imported:
         FileFormatError: another version, or fields missing.
     """
     record = record_of(source.text, source.where)
-    require(record, ("engine", "request_info", "performance"), source.where, f"{_TOOL} (known: 0.20 to 1.x)")
+    require(record, ("engine", "request_info", "performance"), source.where, f"{_TOOL} (known: 1.x)")
     engine = _part(record, "engine", source.where)
     version = require_version(engine.get("version"), _KNOWN, source.where, _TOOL)
     decoding = record.get("decoding_stats")

@@ -23,7 +23,12 @@ def read_cycles(source: Source) -> Imported:
     records = records_of(source.text, source.where)
     cycles = []
     for record in records:
-        require(record, ("candidate_length", "n_matches"), source.where, "Transformers (known: 4.4x, 5.x)")
+        require(
+            record,
+            ("candidate_length", "n_matches"),
+            source.where,
+            "Transformers (docs/engines.md records it)",
+        )
         drafted, accepted = (
             int(number(record, key, source.where)) for key in ("candidate_length", "n_matches")
         )

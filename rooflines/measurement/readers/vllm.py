@@ -21,12 +21,12 @@ from rooflines.measurement.readers.files import (
 from rooflines.measurement.readers.pooling import Interval, pooled_survival
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
 
-_TOOL: Final = "vLLM (known: 0.9 to 0.33)"
+_TOOL: Final = "vLLM (fields as of 0.33.0)"
 _MILLISECONDS: Final = re.compile(r"(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el|e2e_latency)_ms")
+# Releases differ in what stands before and behind these three.
 _LOG: Final = re.compile(
-    r"SpecDecoding metrics: Mean acceptance length: (?P<length>[\d.]+).*?"
-    r"Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
-    r"Per-position acceptance rate: (?P<rates>[\d., ]+?), (?:Avg )?Draft acceptance rate"
+    r"SpecDecoding metrics: .*?Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
+    r"Per-position acceptance rate: (?P<rates>[\d.]+(?:, [\d.]+)*)"
 )
 
 
@@ -146,7 +146,7 @@ def read_log(source: Source) -> Imported:
     ]
     if not rows:
         raise FileFormatError(
-            f"{source.where} has no line 'SpecDecoding metrics: Mean acceptance length: ...' of {_TOOL}"
+            f"{source.where} has no line 'SpecDecoding metrics: ... Per-position acceptance rate: ...'"
         )
     return Imported(
         source=f"vLLM log, {source.where}",

@@ -25,6 +25,7 @@ KINDS = {
     "vllm-latency.json": "vllm-latency",
     "vllm-throughput.json": "vllm-throughput",
     "vllm.log": "vllm-log",
+    "vllm-2025.log": "vllm-log",
     "vllm-after.prom": "prometheus",
     "sglang.prom": "prometheus",
     "sglang-bench.jsonl": "sglang-bench",
@@ -122,6 +123,12 @@ def test_vllm_log_weighs_intervals_by_their_cycles_also_where_nothing_was_accept
     record = only("vllm.log")
     assert record.cycles == 4800
     np.testing.assert_allclose(record.values, [0.5, 1 / 3, 1 / 6])
+
+
+def test_an_older_line_of_the_log_says_the_same_in_another_order():
+    record = only("vllm-2025.log")
+    assert (record.cycles, record.values) == (129, (0.543, 0.357, 0.264))  # 387 drafted / 3
+    assert record.tokens_per_cycle == pytest.approx(2.16, abs=0.005)
 
 
 def test_counters_are_differenced_by_engine_and_position():
