@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -85,6 +85,7 @@ _SHOWN: Final = {
 @click.option(
     "--emit", "engine", metavar="vllm|sglang|trtllm|llamacpp", help="Print that engine's settings instead."
 )
+@click.option("--best-tree", is_flag=True, help="Also choose size and depth of the trees that are proposed.")
 @click.option(
     "--explain",
     is_flag=True,
@@ -111,6 +112,7 @@ def plan(
     cycle_overhead: str,
     memory_reserve: float,
     engine: str | None,
+    best_tree: bool,
     explain: bool,
     compare: Path | None,
     tp: int,
@@ -149,6 +151,7 @@ def plan(
             memory_reserve=memory_reserve,
             verify_length=verify_length,
             adaptive_verify=adaptive_verify,
+            best_tree=best_tree,
             explain=explain,
         )
     )
@@ -240,6 +243,16 @@ _BUDGET: Final = {
     "tokens_per_s_all_verified": "tokens/s, all verified",
     "speedup": "speedup",
 }
+_TREES: Final = {
+    "drafter": "drafter",
+    "batch": "batch",
+    "depth": "depth",
+    "nodes": "nodes",
+    "widths": "nodes by level",
+    "tokens_per_cycle": "tokens/cycle",
+    "cycle_cost": "cycle cost",
+    "speedup": "speedup",
+}
 _REALITIES: Final = {
     "drafter": "drafter",
     "batch": "batch",
@@ -267,6 +280,7 @@ _MARGINAL: Final = {
 def _asked_for(answer: Plan, fmt: str) -> list[str]:
     tables = (
         (answer.verify_budget, _BUDGET, "How much of a draft to verify"),
+        (_spaced(answer.best_trees), _TREES, "Best tree"),
         (answer.realities, _REALITIES, "Where a cycle goes (in plain decode steps, and in drafted tokens)"),
         (answer.marginal, _MARGINAL, "What each further token adds"),
     )
@@ -275,6 +289,10 @@ def _asked_for(answer: Plan, fmt: str) -> list[str]:
         for rows, titles, heading in tables
         if rows
     ]
+
+
+def _spaced(trees: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**row, "widths": " ".join(map(str, row["widths"]))} for row in trees]
 
 
 def _readable(answer: Plan) -> dict[str, list[object]]:

@@ -56,6 +56,7 @@ class PlanQuestion:
         encoder_positions: of an encoder-decoder, per sequence.
         verify_length: drafted tokens that are verified at most; None for all.
         adaptive_verify: also choose how many positions of a batch's drafts to verify.
+        best_tree: also choose size and depth of the trees of drafters that propose them.
         explain: also say where verifying stops being free, what drafting costs, what rejection loses, and
             what each further drafted token adds.
     """
@@ -79,6 +80,7 @@ class PlanQuestion:
     encoder_positions: int | None = None
     verify_length: int | None = None
     adaptive_verify: bool = False
+    best_tree: bool = False
     explain: bool = False
 
     def __post_init__(self) -> None:
@@ -114,6 +116,7 @@ class Plan:
         acceptances: what was given for each drafter.
         schedule: the best drafter and draft length of every batch, as ranges.
         verify_budget: how much of a draft to verify, per drafter and batch, where asked for.
+        best_trees: the best tree, per drafter that proposes trees and batch, where asked for.
         realities: why, per drafter and batch, where asked for.
         marginal: what each further drafted token adds, per drafter, batch and position, where asked for.
         warnings: what is odd about the question.
@@ -131,6 +134,7 @@ class Plan:
     acceptances: list[dict[str, str]]
     schedule: list[dict[str, Any]]
     verify_budget: list[dict[str, Any]]
+    best_trees: list[dict[str, Any]]
     realities: list[dict[str, Any]]
     marginal: list[dict[str, Any]]
     warnings: list[str]
@@ -153,6 +157,7 @@ class Plan:
                 "break_even_acceptance": self.break_even_acceptance,
                 "schedule": self.schedule,
                 "verify_budget": self.verify_budget,
+                "best_trees": self.best_trees,
                 "realities": self.realities,
                 "marginal": self.marginal,
             },
@@ -210,6 +215,7 @@ def make_plan(question: PlanQuestion) -> Plan:
         ],
         schedule=schedule(priced),
         verify_budget=[row for one in priced for row in one.verify_budget],
+        best_trees=[row for one in priced for row in one.best_trees],
         realities=[row for one in priced for row in one.realities],
         marginal=[row for one in priced for row in one.marginal],
         warnings=_warnings(question, drafters, given),
@@ -268,6 +274,8 @@ def _warnings(
                 f"{drafter.name}: acceptance {one.text} is taken as what the tree attains by depth, since it "
                 "says nothing of second guesses (medusa:... and sequoia:... do)"
             )
+        if tree and question.best_tree and not isinstance(one.rates, BranchAcceptance):
+            notes.append(f"{drafter.name}: no best tree without rates of second guesses")
         if tree and question.verify_length is not None:
             notes.append(f"{drafter.name}: a tree verifies its nodes, whatever the verify length")
     return notes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rooflines.serving.memory import largest_batch, memory_fit
+from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.crossover import BatchSearch, Crossover, end_of, search_batches
 from rooflines.speculation.cycle import (
     Cycle,
@@ -20,8 +21,10 @@ from rooflines.speculation.cycle import (
 )
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.schedule import best_by_batch
+from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_realities import marginal_rows, reality_rows
+from rooflines.studies.plan_trees import best_tree_rows
 from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
 from rooflines.timing.deployment import Deployment
 from rooflines.units import parse_quantity
@@ -48,6 +51,7 @@ class Priced:
         search: speedups of every batch up to the largest that fits.
         crossover: where it stops paying.
         verify_budget: one a batch, where asked for.
+        best_trees: one a batch, where asked for and known.
         realities: why, one a batch that fits, where asked for.
         marginal: what each further token adds, where asked for.
     """
@@ -58,6 +62,7 @@ class Priced:
     search: BatchSearch
     crossover: Crossover
     verify_budget: list[dict[str, Any]]
+    best_trees: list[dict[str, Any]]
     realities: list[dict[str, Any]]
     marginal: list[dict[str, Any]]
 
@@ -104,6 +109,9 @@ def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: G
             for batch in fitting
             if question.adaptive_verify and times.draft.tree is None
         ],
+        best_trees=_best_trees(
+            question, target, drafter, given.rates, tree=times.draft.tree, batches=fitting
+        ),
         realities=reality_rows(target, drafter, given, batches=explained, context=context, best=best),
         marginal=marginal_rows(
             target,
@@ -114,6 +122,30 @@ def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: G
             longest=max(lengths),
             overhead_s=overhead_s,
         ),
+    )
+
+
+def _best_trees(
+    question: PlanQuestion,
+    target: Deployment,
+    drafter: Drafter,
+    rates: Rates,
+    *,
+    tree: TreeGrowth | None,
+    batches: Sequence[int],
+) -> list[dict[str, Any]]:
+    """The best tree of each batch, where asked for and second guesses are known."""
+    if not question.best_tree or tree is None or not isinstance(rates, BranchAcceptance) or not batches:
+        return []
+    return best_tree_rows(
+        target,
+        drafter,
+        tree.top_k,
+        rates,
+        batches=batches,
+        context=float(question.context),
+        depths=drafter.draft_lengths(question.draft_lengths),
+        overhead_s=parse_quantity(question.cycle_overhead, "s"),
     )
 
 

@@ -64,6 +64,15 @@ def test_how_much_to_verify_is_a_table_where_asked_for():
     assert "How much of a draft to verify" in plan(*command, "--adaptive-verify").stdout
 
 
+def test_the_best_tree_is_a_table_and_follows_the_schema(schema):
+    command = ["--drafter", "medusa:topk=5,nodes=30", "--acceptance", "sequoia:0.6,0.15,0.05", "--best-tree"]
+    assert "Best tree" in plan(*command).stdout
+    document = json.loads(plan(*command, "--format", "json").stdout)
+    jsonschema.validate(document, schema)
+    (best,) = document["answer"]["best_trees"]
+    assert best["nodes"] == sum(best["widths"])
+
+
 def test_reasons_are_tables_where_asked_for():
     command = ["--drafter", "dflash", "--acceptance", "0.7", "--batch", "8", "--draft-length", "4"]
     text = plan(*command, "--explain").stdout

@@ -1,0 +1,92 @@
+"""Which tree is best at each batch of a plan: size and depth against what verifying and drafting take here.
+
+Sequoia (arXiv 2402.12374) maximises G(n, d) / (t(n) + d c) with t(n) a measured verify time; here t(n) and
+the draft's time by depth come from the same timing as the plan. Of the candidates that a drafter expands at
+one depth, the best trees of all sizes are nested: adding nodes by falling path product gives each of them
+(`tree_growth`), so G(n, d) is a running sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.tree_growth import TreeGrowth
+from rooflines.timing.deployment import Deployment
+
+# Drafted nodes searched. Sequoia's trees have up to 768 on hardware that verifies them for nothing; every
+# engine's have fewer than this.
+LARGEST_SEARCHED_TREE: Final = 256
+
+
+def nested_yields(growth: TreeGrowth, branches: BranchAcceptance, depth: int) -> NDArray[np.float64]:
+    """G(n, d): tokens per cycle of the best tree with 0, 1, .. `growth.nodes` nodes in `depth` levels.
+
+    Beyond the nodes that have a rate it stays what it is; shape (nodes + 1,).
+    """
+    tree = growth.tree(branches, depth)
+    gains = np.zeros(growth.nodes)
+    gains[: tree.nodes] = np.sort(tree.path_products(tree.conditional_rates(branches)))[::-1]
+    return np.concatenate([[1.0], 1.0 + np.cumsum(gains)])
+
+
+def best_tree_rows(
+    target: Deployment,
+    drafter: Drafter,
+    top_k: int,
+    branches: BranchAcceptance,
+    *,
+    batches: Sequence[int],
+    context: float,
+    depths: Sequence[int],
+    overhead_s: float,
+) -> list[dict[str, Any]]:
+    """The best size and depth at each batch, with the drafter's own width of a level.
+
+    Args:
+        target: the model that verifies.
+        drafter: one that proposes trees; its own number of nodes plays no part.
+        top_k: nodes that it expands a level.
+        branches: acceptance of every guess.
+        batches: B.
+        context: S.
+        depths: levels to compare; 0 is left out.
+        overhead_s: time per cycle outside draft and verify (s).
+    """
+    levels = [depth for depth in depths if depth > 0]
+    widths = np.arange(1.0, LARGEST_SEARCHED_TREE + 2.0)  # nodes and root
+    rows = np.asarray(batches, dtype=float)[:, None]
+    verify_s = np.broadcast_to(
+        target.verify(rows, context, widths[None, :], widths[None, :] ** 2).seconds, (rows.size, widths.size)
+    )
+    draft_s = np.broadcast_to(
+        drafter.draft(rows, context, np.asarray(levels, dtype=float)[None, :]).seconds,
+        (rows.size, len(levels)),
+    )
+    step_s = np.broadcast_to(target.decode(rows, context).seconds, (rows.size, 1))
+    whole = TreeGrowth(top_k, LARGEST_SEARCHED_TREE)
+    tokens = np.stack([nested_yields(whole, branches, depth) for depth in levels])
+    costs = (draft_s[:, :, None] + verify_s[:, None, :] + overhead_s) / step_s[:, :, None]
+    speedups = tokens[None] / costs
+    found = []
+    for i, batch in enumerate(batches):
+        level, size = np.unravel_index(int(np.argmax(speedups[i])), speedups[i].shape)
+        tree = TreeGrowth(top_k, max(int(size), 1)).tree(branches, levels[int(level)] if size else 0)
+        found.append(
+            {
+                "drafter": drafter.name,
+                "batch": batch,
+                "depth": levels[int(level)],
+                "nodes": tree.nodes,
+                "widths": list(tree.widths),
+                "tokens_per_cycle": float(tokens[level, size]),
+                "cycle_cost": float(costs[i, level, size]),
+                "speedup": float(speedups[i, level, size]),
+            }
+        )
+    return found
