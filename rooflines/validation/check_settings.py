@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
@@ -74,7 +75,18 @@ def read_settings(folder: Path) -> CheckSettings:
     table: Any = content.get("tool", {}).get("rooflines", {}).get("check", {})
     if not isinstance(table, dict):
         raise FileFormatError(f"{file}: [tool.rooflines.check] is not a table")
-    said = _Table.read(table, f"{file} [tool.rooflines.check]")
+    return settings_of(table, folder, f"{file} [tool.rooflines.check]")
+
+
+def settings_of(
+    table: Mapping[str, Any], folder: Path, where: str = "settings of the check"
+) -> CheckSettings:
+    """Settings out of a table of texts; what ends as a file does is relative to a folder.
+
+    Raises:
+        FileFormatError: an unknown key, or a value that is no text.
+    """
+    said = _Table.read(table, where)
 
     def path(text: str | None) -> Path | None:
         return None if text is None else folder / text
