@@ -30,6 +30,12 @@ def _magnitudes(folder: Path) -> list[Path]:
     return write_magnitudes(folder)
 
 
+def _measured(folder: Path) -> list[Path]:
+    from rooflines.output.measured_report import write_measured
+
+    return write_measured(folder)
+
+
 # Report -> what writes it into a folder.
 REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
     "plan": _plan,
@@ -38,8 +44,12 @@ REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
 }
 
 
+# This one is remade from measurements that lie in its own folder, so it is made where they lie only.
+MEASURED: Final = ("measured", "measurements")
+
+
 @click.command()
-@click.argument("name", metavar="plan|medusa-fig9|magnitudes|all")
+@click.argument("name", metavar="plan|medusa-fig9|magnitudes|measured|all")
 @click.option(
     "--output",
     default="reports",
@@ -48,10 +58,18 @@ REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
     help="Folder; each report gets one of its own in it.",
 )
 def report(name: str, output: Path) -> None:
-    """Remake the reports."""
-    if name != "all" and name not in REPORTS:
-        raise UnknownNameError("report", name, [*REPORTS, "all"], f"(known: {', '.join(REPORTS)}, all)")
+    """Remake the reports.
+
+    measured is remade from the JSON in the folder measurements/, and left out of all where there is none.
+    """
+    known = (*REPORTS, MEASURED[0], "all")
+    if name not in known:
+        raise UnknownNameError("report", name, known, f"(known: {', '.join(known)})")
     for one, write in REPORTS.items():
         if name in (one, "all"):
             for path in write(output / one):
                 click.echo(f"wrote {path}")
+    stored = output / MEASURED[1]
+    if name == MEASURED[0] or (name == "all" and stored.is_dir()):
+        for path in _measured(stored):
+            click.echo(f"wrote {path}")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from rooflines.errors import InputError
 
 Kind = Literal["step", "prefill", "head", "draft", "empty"]
-# A drafter's step is one position wide, or two when it catches up with a draft that was kept whole.
-_DRAFT_WIDTHS = (1, 2)
+# A drafter's step is one position wide, or two when it catches up with a draft that was kept whole. Wider ones and
+# fewer layers tell what its bytes cost from what its arithmetic and its launches cost.
+_DRAFT_WIDTHS: Final = (1, 2)
+_WIDE_DRAFTS: Final = (4, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,4 +99,6 @@ def _parts(grid: Grid, layers: int) -> Iterator[Case]:
     yield from (Case("head", batch, n, 0, 0) for n in grid.positions)
     for end in (context, grid.contexts[-1]):
         yield from (Case("draft", batch, n, end, layers) for n in _DRAFT_WIDTHS)
+    yield from (Case("draft", batch, n, context, layers) for n in _WIDE_DRAFTS)
+    yield from (Case("draft", batch, 1, context, depth) for depth in grid.depths)
     yield from (Case("empty", batch, n, context, layers) for n in (grid.positions[0], grid.positions[-1]))

@@ -34,7 +34,8 @@ def test_the_parts_of_a_lean_model_are_timed_too():
     cases = plan_cases(FULL, 30, lean=True)
     assert Case("head", 1, 8, 0, 0) in cases
     assert Case("prefill", 1, 64, 0, 30) in cases
-    assert {c.new_positions for c in cases if c.kind == "draft"} == {1, 2}
+    assert {c.new_positions for c in cases if c.kind == "draft"} == {1, 2, 4, 8}
+    assert {c.depth for c in cases if c.kind == "draft"} == {1, 10, 30}
     assert {c.context for c in cases if c.kind == "draft"} == {16, 512}
     assert {c.new_positions for c in cases if c.kind == "empty"} == {1, 8}
 
