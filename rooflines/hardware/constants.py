@@ -27,6 +27,8 @@ class Constants:
         rank_contention: c; a link shared by N devices attains e_b (2 / N)^c (0 where every pair has its own).
         wide_factor: how much longer attention takes from 64 query rows per key/value head on; nothing is
             added up to 32, and the factor grows evenly in between.
+        kv_traffic: bytes of keys and values that prefill moves over those that it stores: it reads the new
+            ones in 16 bits before it writes them in the format of the cache.
         padded_to_rows: a linear kernel computes on whole tiles of so many rows, or for fewer rows on the next
             power of two from 16 on; 0 prices the rows there are.
         smallest_tile_rows: a linear kernel cuts its output into the best of a menu of tiles of so many rows
@@ -44,6 +46,7 @@ class Constants:
     rank_overhead_s: float = 0.0
     rank_contention: float = 0.0
     wide_factor: float = 1.0
+    kv_traffic: float = 1.0
     padded_to_rows: float = 0.0
     smallest_tile_rows: float = 0.0
     tile_half_intensity: float = 0.0

@@ -101,7 +101,8 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
         overhead = latency * cost.kernels * count
         return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)
     bandwidth = machine.profile.bandwidth_bytes_per_s * constants.bandwidth_efficiency
-    memory: Number = cost.bytes_moved / bandwidth * count
+    moved = cost.bytes_moved + (constants.kv_traffic - 1.0) * cost.kv_bytes
+    memory: Number = moved / bandwidth * count
     compute: Number = 0.0
     if np.any(np.asarray(cost.matmul_flops) > 0):
         peak = machine.profile.peak_flop_per_s(operator.arithmetic)

@@ -52,3 +52,9 @@ def test_query_rows_are_free_up_to_32_and_stop_costing_more_at_64():
 def test_the_floor_of_attention_is_not_widened():
     one = Operator("attention", "decode_attention", Cost(kv_bytes=3.35e12, kernels=1.0), query_rows=64.0)
     assert seconds(one, overhead_s=0.5, wide_factor=2.0) == pytest.approx(2.5)
+
+
+def test_prefill_moves_new_keys_and_values_more_than_once():
+    one = Operator("attention", "prefill_attention", Cost(kv_bytes=3.35e12, activation_bytes=3.35e12))
+    assert seconds(one) == pytest.approx(2.0)
+    assert seconds(one, kv_traffic=3.0) == pytest.approx(4.0)

@@ -50,7 +50,7 @@ MADE = {
             ),
             query_tokens=TOKENS,
         ),
-        Constants(0.4, 0.55, 11e-6, 1.0, token_overhead_s=20e-9),
+        Constants(0.4, 0.55, 11e-6, 1.0, token_overhead_s=20e-9, kv_traffic=2.0),
     ),
     "moe": (
         Operator(
