@@ -23,8 +23,9 @@ import click
     help="Where to write the calibration, for --calibration.",
 )
 def decode_command(file: Path, hardware: str, output: Path) -> None:
-    """Constants of this machine from measured passes of a model (rooflines measure decode).
+    """Fit the constants of a model on this machine to its measured passes.
 
+    FILE comes from rooflines measure decode.
     Where no form fits the kernels, or the points cannot tell bandwidth from overhead, the measured table T(n)
     is written instead. A table imported from another tool is taken as it is. Speculation is never fitted.
     """

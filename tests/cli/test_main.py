@@ -225,8 +225,23 @@ DOCUMENTS = [
     ("import", ["import", "vllm-serve", f"{SAMPLES}/vllm-serve.json", "--format", "json"]),
     ("capacity", command("capacity", CAPACITY, format="json")),
     ("capacity", command("capacity", CAPACITY, target="gpt-oss-20b", ep="4", slo_tpot="1 us", format="json")),
-    ("capacity", command("capacity", CAPACITY, rate="50", slo_ttft="1 s", kv_transfer="50 GB/s", format="json")),
-    ("capacity", command("capacity", CAPACITY, rate="9", price="2", option="tp=2", drafter="ngram", acceptance="0.5", format="json")),
+    (
+        "capacity",
+        command("capacity", CAPACITY, rate="50", slo_ttft="1 s", kv_transfer="50 GB/s", format="json"),
+    ),
+    (
+        "capacity",
+        command(
+            "capacity",
+            CAPACITY,
+            rate="9",
+            price="2",
+            option="tp=2",
+            drafter="ngram",
+            acceptance="0.5",
+            format="json",
+        ),
+    ),
     ("validate-serving", ["validate", "serving", SERVING, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--calibration", "textbook", "--format", "json"]),
@@ -248,7 +263,7 @@ def test_documents_follow_their_published_schema(root, name, arguments):
 
 def test_every_published_schema_is_held_against_a_document(root):
     published = {file.name for file in (root / "docs" / "schemas").glob("*.schema.json")}
-    checked_elsewhere = {"report", "roofline", "plot"}
+    checked_elsewhere = {"report", "roofline", "plot", "check"}
     held = {f"{name}.schema.json" for name, _ in DOCUMENTS}
     assert held <= published
     assert not {file for file in published - held if file.partition(".")[0] not in checked_elsewhere}
