@@ -40,13 +40,19 @@ def list_command(fmt: str) -> None:
 
 @hardware.command("show")
 @click.argument("name")
+@click.option(
+    "--calibration", is_flag=True, help="Show the constants that were fitted on it, or on its class, instead."
+)
 @_format
-def show_command(name: str, fmt: str) -> None:
+def show_command(name: str, calibration: bool, fmt: str) -> None:
     """Show every number of a device with its basis and source.
 
     NAME is an id, an alias (h100-sxm) or the path of a TOML file.
     """
     profile = load_hardware(name)
+    if calibration:
+        _show_calibration(profile, fmt)
+        return
     if profile.status == "announced":
         click.echo(f"warning: {profile.id} is announced, not shipping: its numbers may change", err=True)
     rows = _rows(profile, people=fmt in _FOR_PEOPLE)
@@ -63,6 +69,19 @@ def show_command(name: str, fmt: str) -> None:
     _echo_section("Also called", profile.aliases)
     _echo_section("Notes", remarks)
     _echo_section("Sources", [f"{key}: {words}" for key, words in profile.sources.items()])
+
+
+def _show_calibration(profile: HardwareProfile, fmt: str) -> None:
+    from rooflines.hardware.calibration_files import calibration_of, calibrations_of, transferable_calibration
+    from rooflines.output.calibration_tables import calibrations_report
+    from rooflines.timing.machine import calibrated_machine, default_machine
+
+    chosen = calibration_of(profile.id)
+    listed = calibrations_of(profile.id) or (chosen or transferable_calibration(),)
+    if fmt in _FOR_PEOPLE:
+        machine = calibrated_machine(profile, chosen) if chosen else default_machine(profile)
+        click.echo(f"{profile.name} ({profile.id}), --calibration auto: {machine.basis}\n")
+    click.echo(calibrations_report(listed, fmt))
 
 
 @hardware.command("lint")

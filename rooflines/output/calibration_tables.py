@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.hardware.calibration import Calibration, OperatorConstants
 from rooflines.hardware.constants import TEXTBOOK, Constants
 from rooflines.output.tables import render
 from rooflines.units import format_quantity
-from rooflines.validation.calibrate import Calibrated
+
+if TYPE_CHECKING:
+    from rooflines.validation.calibrate import Calibrated
 
 SCHEMA_VERSION: Final = 1
 _FOR_PEOPLE: Final = ("text", "markdown")
@@ -83,14 +85,19 @@ def left_out_columns(found: Calibrated) -> Columns:
     }
 
 
+def calibrations_report(listed: Sequence[Calibration], fmt: str) -> str:
+    """Constants of calibrations, and for people the errors of their predictions."""
+    if fmt not in _FOR_PEOPLE:
+        return render(constants_columns(listed, people=False), fmt)
+    constants = render(constants_columns(listed, people=True), fmt, "Constants")
+    return f"{constants}\n\n{render(_percent(residual_columns(listed)), fmt, 'Errors of predictions')}"
+
+
 def calibration_report(listed: Sequence[Calibration], found: Calibrated, fmt: str) -> str:
     """The constants and the errors of held-out shapes; for people also what was left out and refused."""
     if fmt not in _FOR_PEOPLE:
         return render(residual_columns(listed), fmt)
-    parts = [
-        render(constants_columns(listed, people=True), fmt, "Constants"),
-        render(_percent(residual_columns(listed)), fmt, "Errors of predictions"),
-    ]
+    parts = [calibrations_report(listed, fmt)]
     if found.left_out:
         parts.append(render(left_out_columns(found), fmt, "Rows left out"))
     if found.refused:

@@ -96,7 +96,7 @@ def test_a_larger_reserve_leaves_room_for_fewer():
     ("arguments", "kind"),
     [
         (("a100-sxm-80g",), UnknownNameError),
-        (("a100-sxm-80gb", "best"), InputError),
+        (("a100-sxm-80gb", "best"), UnknownNameError),
         (("a100-sxm-80gb", "auto", "300"), UnitError),
     ],
 )

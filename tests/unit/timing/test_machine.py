@@ -1,0 +1,126 @@
+"""Machines take constants where they were measured, and medians elsewhere, and say which."""
+
+from __future__ import annotations
+
+import pytest
+
+from rooflines.costs.cost import Operator
+from rooflines.hardware.calibration import CLASSES, Calibration, OperatorConstants, Provenance
+from rooflines.hardware.calibration_files import transferable_calibration
+from rooflines.hardware.catalogue import load_hardware
+from rooflines.hardware.constants import TEXTBOOK, Constants
+from rooflines.studies.serve import make_machine
+from rooflines.timing.machine import (
+    calibrated_machine,
+    default_machine,
+    textbook_machine,
+    transferable_entry,
+)
+from rooflines.units import format_quantity
+
+H100 = load_hardware("h100-sxm5-80gb")
+MINE = Constants(0.9, 0.7, 3e-6, 2.5)
+
+
+def calibration(device="h100-sxm5-80gb", basis="measured", operator="linear"):
+    entry = OperatorConstants(
+        operator=operator,
+        arithmetic="bf16" if operator == "linear" else "*",
+        storage="bf16" if operator == "linear" else "*",
+        form="smooth maximum and floor",
+        constants=MINE,
+        provenance=Provenance(basis=basis),
+    )
+    return Calibration(
+        name="mine",
+        device=device,
+        stack="engine 1.0",
+        created="2026-01-01",
+        sources=(),
+        host_overhead_s=2e-4,
+        operators=(entry,),
+    )
+
+
+def linear(storage="bf16", arithmetic="bf16"):
+    return Operator("product", "linear", cost=None, arithmetic=arithmetic, storage=storage)
+
+
+def test_measured_classes_have_their_constants_and_others_the_medians():
+    machine = calibrated_machine(H100, calibration())
+    assert machine.constants(linear()) == MINE
+    attention = Operator("attention", "decode_attention", cost=None)
+    assert machine.constants(attention) == default_machine(H100).constants(attention) != MINE
+    assert "calibrated with engine 1.0" in machine.basis
+    assert "transferable defaults for decode attention, prefill attention, moe" in machine.basis
+
+
+def test_host_overhead_is_that_of_the_calibration_unless_given():
+    assert calibrated_machine(H100, calibration()).overhead_s == 2e-4
+    assert calibrated_machine(H100, calibration(), 1e-3).overhead_s == 1e-3
+
+
+def test_a_device_of_the_class_is_not_called_measured():
+    pcie = load_hardware("h100-pcie-80gb")
+    basis = calibrated_machine(pcie, calibration()).basis
+    assert "a device of the same class" in basis
+    assert "h100-pcie-80gb itself is not measured" in basis
+
+
+def test_judged_constants_are_called_so():
+    assert "h100-sxm5-80gb is not measured" in calibrated_machine(H100, calibration(basis="judged")).basis
+
+
+def test_links_do_not_carry_over_to_a_device_without_one():
+    collective = Operator("all-reduce", "collective", cost=None, arithmetic="*", storage="bf16")
+    own = calibration(operator="collective")
+    assert calibrated_machine(H100, own).constants(collective) == MINE
+    l4 = load_hardware("l4")
+    assert l4.interconnect_per_direction is None
+    assert calibrated_machine(l4, own).constants(collective) == default_machine(l4).constants(collective)
+
+
+@pytest.mark.parametrize("operator", CLASSES)
+def test_the_shipped_medians_have_every_class(operator):
+    constants = transferable_entry(operator, "bf16", "bf16").constants
+    assert 0 < constants.bandwidth_efficiency <= 1
+    assert 0 < constants.overhead_s < 1e-4
+
+
+def test_formats_without_medians_get_those_of_16_bits():
+    """Weight-only kernels were measured on one device with one engine's plugin: no median."""
+    bf16 = transferable_entry("linear", "bf16", "bf16")
+    assert transferable_entry("linear", "bf16", "int4-g128") is bf16
+    assert transferable_entry("linear", "int8", "int8") is bf16
+    assert transferable_entry("linear", "fp8", "fp8-channel").storage == "fp8"
+
+
+def test_medians_say_that_they_are_judged_by_devices_left_out():
+    medians = transferable_calibration()
+    measured = [one for one in medians.operators if one.provenance.basis == "transferable"]
+    assert measured
+    assert not any(residual.in_sample for one in measured for residual in one.residuals)
+
+
+def test_words_choose_the_machine():
+    assert make_machine("h100-sxm", "textbook").constants(linear()) == TEXTBOOK
+    assert make_machine("h100-sxm", "none").calibration is None
+    assert make_machine("h100-sxm").calibration.name == "h100-sxm5-80gb.vllm-0.24.0"
+    assert make_machine("h100-sxm", "h100-sxm5-80gb.sglang-0.5.14").calibration.stack == "sglang 0.5.14"
+    assert make_machine("b300-sxm").calibration.device == "b200-sxm-180gb"
+    assert "published figures" in make_machine("mi300x").basis
+    assert make_machine("tpu-v5e").basis == make_machine("tpu-v5e", "none").basis
+
+
+def test_overhead_of_zero_leaves_the_calibrations_own(tmp_path):
+    from rooflines.hardware.calibration_files import write_calibration
+
+    file = tmp_path / "mine.toml"
+    write_calibration(calibration(), file)
+    assert make_machine("h100-sxm", str(file)).overhead_s == pytest.approx(2e-4)
+    given = make_machine("h100-sxm", str(file), "1 ms").overhead_s
+    assert format_quantity(given, "s") == "1 ms"
+
+
+def test_the_textbook_knows_no_calibration():
+    assert textbook_machine(H100).calibration is None
