@@ -16,6 +16,8 @@ from rooflines.engines.words import Method
 from rooflines.errors import InputError, UnknownNameError
 
 _ADAPTIVE_FILE: Final = "speculative-adaptive.json"
+# Merged in March 2026: https://github.com/NVIDIA/TensorRT-LLM/pull/10860.
+_UPPER_KEYS: Final = "pull request 10860"
 _SPS_FILE: Final = "dspark-sps.json"
 
 
@@ -165,8 +167,10 @@ def _sps_table(costs: Sequence[StepCost]) -> str:
 
 
 def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
+    # The schedule's first entry must equal max_draft_len (llm_args.py), which then bounds the others.
+    longest = advice.longest if advice.top_k is not None else _first_length(advice)
     lines = ["speculative_config:", f"  decoding_type: {method.name}"]
-    lines.append(f"  {method.setting}: {method.setting_value(advice.longest)}")
+    lines.append(f"  {method.setting}: {method.setting_value(longest)}")
     if method.needs_model:
         lines.append(f"  speculative_model: {json.dumps(_model(advice))}")
     if advice.top_k is not None:
@@ -175,16 +179,31 @@ def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
             "  use_dynamic_tree: true",
             f"  dynamic_tree_max_topK: {advice.top_k}",
         ]
-        after = _one_length(advice, advice.longest, "a tree has no draft_len_schedule")
+        after = _one_length(advice, longest, "a tree has no draft_len_schedule")
     else:
-        drafting = [one for one in advice.ranges if one.draft_length > 0]
-        lines.append("  draft_len_schedule:")
-        lines += [f"    {one.last}: {one.draft_length}" for one in drafting]
-        after = [f"# Beyond batch {drafting[-1].last} the schedule switches speculation off."]
+        entries, after = _draft_len_schedule(advice, longest)
+        lines += ["  draft_len_schedule:", *(f"    {last}: {length}" for last, length in entries.items())]
     costs = sorted(advice.costs, key=lambda cost: (cost.batch, cost.draft_length))
     table = [f"#   {cost.batch}, {cost.draft_length}: {cost.seconds * 1e3:.4g}" for cost in costs]
     heading = ["# Planned cost table (batch, draft length: ms per cycle):"] if table else []
     return [*lines, *after, *heading, *table]
+
+
+def _draft_len_schedule(advice: Advice, longest: int) -> tuple[dict[int, int], list[str]]:
+    """Draft lengths by the largest batch of each range, and what to know about them."""
+    final = max(index for index, one in enumerate(advice.ranges) if one.draft_length > 0)
+    kept = advice.ranges[: final + 1]
+    entries = {one.last: min(one.draft_length, longest) for one in kept}
+    notes = [
+        f"# Keys are the largest batch of a range; releases before {_UPPER_KEYS} take them as the smallest.",
+        f"# Beyond batch {kept[-1].last} the schedule switches speculation off.",
+    ]
+    if kept[0].draft_length == 0:
+        entries[kept[0].last] = longest
+        notes.append(f"# The first entry must be max_draft_len: the plan has 0 up to batch {kept[0].last}.")
+    if any(one.draft_length > longest for one in kept):
+        notes.append(f"# No entry may exceed the first, {longest}; the plan drafts up to {advice.longest}.")
+    return entries, notes
 
 
 def _llama_cpp(advice: Advice, method: Method) -> list[str]:

@@ -1,7 +1,9 @@
 """TensorRT-LLM: `max_draft_len` counts drafts, and a schedule that ends switches speculation off.
 
 `draft_len_schedule` maps the largest batch of each range to a draft length: {4: 4, 8: 2} drafts 4 up to batch
-4, 2 up to batch 8, and nothing beyond (https://github.com/NVIDIA/TensorRT-LLM/pull/10860). The benchmark
+4, 2 up to batch 8, and nothing beyond (https://github.com/NVIDIA/TensorRT-LLM/pull/10860, March 2026).
+Before, the keys were the smallest batch of each range: {1: 4, 4: 2, 8: 0}. In both the first entry must equal
+`max_draft_len` (tensorrt_llm/llmapi/llm_args.py, `validate_draft_len_schedule_and_sort`). The benchmark
 counts every iteration as `max_draft_len` drafted tokens, whether or not so many were
 (bench/dataclasses/reporting.py, `num_draft_tokens`), and its percentiles are over requests: the mean of
 ratios, not the ratio of means.

@@ -117,6 +117,31 @@ def test_tensorrt_schedule_is_keyed_by_the_largest_batch_and_ends_in_none():
     assert [trtllm_length(schedule, batch) for batch in (1, 16, 17, 64, 65, 500)] == [5, 5, 3, 3, 0, 0]
 
 
+def test_tensorrt_says_since_when_keys_are_upper_bounds():
+    # Releases before read {16: 5, 64: 3} as "from batch 16 on"; nothing in the file tells them apart.
+    assert "releases before pull request 10860 take them as the smallest" in settings_text(advice(), "trtllm")
+
+
+@pytest.mark.parametrize(
+    ("ranges", "entries", "note"),
+    [
+        (
+            (Range(1, 4, 2), Range(5, 8, 4)),
+            {4: 2, 8: 2},
+            "No entry may exceed the first, 2; the plan drafts up to 4",
+        ),
+        ((Range(1, 4, 0), Range(5, 8, 3)), {4: 3, 8: 3}, "the plan has 0 up to batch 4"),
+        ((Range(1, 4, 3), Range(5, 8, 0), Range(9, 16, 2)), {4: 3, 8: 0, 16: 2}, "Beyond batch 16"),
+    ],
+)
+def test_tensorrt_schedules_begin_with_the_longest_draft_as_its_validator_demands(ranges, entries, note):
+    text = settings_text(advice(ranges=ranges), "trtllm")
+    values, schedule = trtllm(text)
+    assert schedule == entries
+    assert schedule[min(schedule)] == int(values["max_draft_len"])
+    assert note in text
+
+
 def test_tensorrt_trees_do_not_count_the_root():
     values, schedule = trtllm(settings_text(advice(ranges=(Range(1, 4, 6),), top_k=10, nodes=59), "trtllm"))
     assert (values["max_total_draft_tokens"], values["dynamic_tree_max_topK"]) == ("59", "10")
