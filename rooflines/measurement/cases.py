@@ -9,8 +9,8 @@ from typing import Final, Literal
 from rooflines.errors import InputError
 
 Kind = Literal["step", "prefill", "head", "draft", "empty"]
-# A drafter's step is one position wide, or two when it catches up with a draft that was kept whole. Wider ones and
-# fewer layers tell what its bytes cost from what its arithmetic and its launches cost.
+# A drafter's step is one position wide, or two when it catches up with a draft that was kept whole. Wider
+# ones and fewer layers tell what its bytes cost from what its arithmetic and its launches cost.
 _DRAFT_WIDTHS: Final = (1, 2)
 _WIDE_DRAFTS: Final = (4, 8)
 

@@ -27,7 +27,7 @@ class LoadedModel:
     """A model that is ready to run.
 
     Attributes:
-        name: as it was asked for.
+        name: as it was asked for, without the folders on this machine.
         config: its config.json as text.
         weights: ``sha256:...`` of the files of weights, ``hub`` with the revision, or ``random`` with
             the seed.
@@ -105,7 +105,8 @@ def load_model(
             model, folder = _pretrained(source, dtype), source
             weights = f"hub {getattr(model.config, '_commit_hash', None) or source}"
     config = _config_text(model, path, source, dtype)
-    return LoadedModel(source, config, weights, dtype, _runner(model, device, lean=lean), folder)
+    name = path.name if path.exists() else source  # a folder on this machine says nothing elsewhere
+    return LoadedModel(name, config, weights, dtype, _runner(model, device, lean=lean), folder)
 
 
 def load_tokenizer(folder: str) -> Any:  # noqa: ANN401 - a tokenizer of transformers

@@ -40,7 +40,8 @@ def draw_growth(axis: Axes, curves: Sequence[Curve]) -> None:
         growth = np.array(curve.median_s) / curve.median_s[0]
         highest = max(highest, float(growth.max()))
         axis.plot(curve.positions, growth, label=_label(curve), **_line(index))
-    axis.plot([1, widest], [1, widest], color=_EVEN, linewidth=0.8, linestyle=DASHES[1], label="one by one")
+    even = np.geomspace(1, widest, 65)  # a straight line would bend on the logarithmic axis
+    axis.plot(even, even, color=_EVEN, linewidth=0.8, linestyle=DASHES[1], label="one by one")
     axis.axhline(1.0, color=_EVEN, linewidth=0.8)
     axis.set_ylabel("time of a pass / of the narrowest")
     axis.set_ylim(0.0, 1.1 * highest)

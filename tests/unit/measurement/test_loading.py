@@ -48,6 +48,7 @@ def test_real_weights_of_a_folder_are_named_by_their_content(folder):
     assert first.weights.startswith("sha256:")
     assert first.runner.name == "static-llama"
     assert first.folder == str(folder)
+    assert first.name == folder.name
     torch.manual_seed(1)
     LlamaForCausalLM(LlamaConfig(**FACTS)).save_pretrained(folder)
     assert load_model(str(folder), "fp32").weights != first.weights
