@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -102,6 +103,8 @@ def held_out_s(
     if folds < 2:  # noqa: PLR2004 - one part to fit and one to test
         raise InputError(f"folds = {folds}: holding shapes out takes at least 2")
     form = form or form_for(groups, profile)
+    # Of three shapes two are left to fit to, which states errors too large rather than not at all.
+    form = replace(form, fewest_shapes=max(form.fewest_shapes - 1, 1))
     shapes = sorted(_shapes(groups))
     fold_of = {shape: number % folds for number, shape in enumerate(shapes)}
     numbers = [np.array([fold_of[str(shape)] for shape in group.shape]) for group in groups]

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from rooflines.errors import CannotTellError
 from rooflines.hardware.calibration import ANY, Calibration, OperatorClass, OperatorConstants, Provenance
 from rooflines.hardware.calibration_files import TRANSFERABLE
 from rooflines.hardware.catalogue import load_hardware
@@ -40,11 +41,9 @@ def transferable(calibrations: Iterable[Calibration], tables: Sequence[KernelTab
         tables: the rows that they were fitted to, to judge the medians by.
 
     Raises:
-        ValueError: no calibration is given.
+        CannotTellError: 16-bit products of two devices are not among them.
     """
     listed = tuple(calibrations)
-    if not listed:
-        raise ValueError("medians need calibrations")
     entries = []
     for key, own in sorted(_by_device(listed).items()):
         form = Counter(entry.form for found in own.values() for entry in found).most_common(1)[0][0]
@@ -52,6 +51,10 @@ def transferable(calibrations: Iterable[Calibration], tables: Sequence[KernelTab
         kept = {device: _median(found) for device, found in alike.items() if found}
         if len(kept) >= FEWEST_DEVICES:
             entries.append(_entry(key, form, kept, _rows(key, own, tables)))
+    if ("linear", "bf16") not in {(entry.operator, entry.storage) for entry in entries}:
+        raise CannotTellError(
+            "medians need 16-bit products of two devices with one form: add tables of another"
+        )
     return Calibration(
         name=TRANSFERABLE,
         device=ANY,
