@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -29,6 +30,8 @@ from rooflines.validation.measured_model import int4_storage, measured_model
 
 FORM: Final = "host + sum over kernels of smooth maximum and floor"
 # They move bytes as linear layers do; residuals, which are of whole passes, stand with the others.
+# Kernels of packed weights change their ways with the width, and a drafter's step is 1 wide, or 2 to catch up.
+_WIDEST_DRAFT: Final = 2
 _SMALL: Final = ("small", "recurrent")
 # Fewer points than this leave nothing to judge the fit by.
 _FEWEST_POINTS: Final = 8
@@ -74,7 +77,7 @@ def calibrate_decode(file: AnyFile, source: str, profile: HardwareProfile, name:
             f"{source} holds {file.kind} measurements: constants are fitted to passes of a model (rooflines "
             "measure decode); speculation judges them and is never fitted"
         )
-    samples = [sample for sample in file.samples if sample.case in FITTED_CASES]
+    samples = [sample for sample in file.samples if _left_out(sample) is None]
     if len(samples) < _FEWEST_POINTS:
         raise InputError(
             f"{source} holds {len(samples)} passes: at least {_FEWEST_POINTS} are needed; add "
@@ -96,6 +99,15 @@ def calibrate_decode(file: AnyFile, source: str, profile: HardwareProfile, name:
         ]
         calibration = _calibration(file, source, profile, name, steps=_steps(cells))
     return Calibrated(calibration, fit, _words(file, samples, fit))
+
+
+def _left_out(sample: Sample) -> str | None:
+    """Why a sample is not fitted to; None where it is."""
+    if sample.case not in FITTED_CASES:
+        return "no pass of the model"
+    if sample.case == "draft" and sample.new_positions > _WIDEST_DRAFT:
+        return f"wider than {_WIDEST_DRAFT} positions, which no step of a drafter is"
+    return None
 
 
 def _steps(cells: Sequence[tuple[int, int, int, float]]) -> tuple[StepTime, ...]:
@@ -139,8 +151,8 @@ def _entries(
     fit: DecodeFit,
 ) -> tuple[OperatorConstants, ...]:
     """Constants of every class that ran, and of the small kernels, which move bytes as linear layers do."""
-    rest = len(file.samples) - len(samples)
-    left = (LeftOutRows(reason="no pass of the model: compared, not fitted", rows=rest),) if rest else ()
+    counted = Counter(filter(None, map(_left_out, file.samples)))
+    left = tuple(LeftOutRows(reason=reason, rows=rows) for reason, rows in counted.items())
     provenance = Provenance(
         basis="measured",
         stack=_stack(file),

@@ -156,26 +156,21 @@ def _predict(passes: Passes, coefficients: Floats, sharpness: float) -> Floats:
 
 
 def _vague(passes: Passes, coefficients: Floats, rms: float) -> tuple[str, ...]:
-    """Bandwidths of linear layers whose standard error is too large, or that came out as nothing.
+    """The bandwidth of the weights that most bytes are read of, where its standard error is too large.
 
     Overheads stay among the other columns even where they came out as nothing: that they may be something is
-    the question.
+    the question. A copy in another format is only asked for passes like those it was timed in.
     """
     design, names = _columns(passes)
     relative = design / passes.seconds[:, None]
-    noise = max(rms, _LEAST_NOISE)
+    moved = np.bincount(passes.group, passes.moved_bytes, minlength=len(passes.groups))
+    place = int(np.argmax(moved))
     kept = (coefficients > 0) | np.isin(names, _OVERHEADS)
-    vague = []
-    for place, name in enumerate(names):
-        if not name.startswith("bandwidth of linear"):
-            continue
-        others = kept & (np.arange(len(names)) != place)
-        own = relative[:, place]
-        scaled = relative[:, others] / np.maximum(relative[:, others].max(axis=0), np.finfo(float).tiny)
-        left = own - scaled @ np.linalg.lstsq(scaled, own, rcond=None)[0]
-        if noise / _VAGUE >= coefficients[place] * float(np.linalg.norm(left)):
-            vague.append(name)
-    return tuple(vague)
+    others = kept & (np.arange(len(names)) != place)
+    scaled = relative[:, others] / np.maximum(relative[:, others].max(axis=0), np.finfo(float).tiny)
+    left = relative[:, place] - scaled @ np.linalg.lstsq(scaled, relative[:, place], rcond=None)[0]
+    known = coefficients[place] * float(np.linalg.norm(left))
+    return (names[place],) if known * _VAGUE <= max(rms, _LEAST_NOISE) else ()
 
 
 def missing_axes(samples: Sequence[Sample]) -> tuple[str, ...]:
