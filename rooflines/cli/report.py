@@ -12,8 +12,8 @@ from rooflines.errors import UnknownNameError
 
 
 def _plan(folder: Path) -> list[Path]:
-    from rooflines.cli.plan import plan_text
     from rooflines.output.plan_report import DEFAULT_QUESTION, write_plan
+    from rooflines.output.plan_text import plan_text
 
     return write_plan(DEFAULT_QUESTION, folder, lambda plan: plan_text(plan, "text"))
 
@@ -36,6 +36,12 @@ def _measured(folder: Path) -> list[Path]:
     return write_measured(folder)
 
 
+def _accuracy(folder: Path, data: Path) -> list[Path]:
+    from rooflines.output.accuracy_report import write_accuracy
+
+    return write_accuracy(folder, data)
+
+
 # Report -> what writes it into a folder.
 REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
     "plan": _plan,
@@ -46,10 +52,12 @@ REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
 
 # This one is remade from measurements that lie in its own folder, so it is made where they lie only.
 MEASURED: Final = ("measured", "measurements")
+# And this one from tables of measured kernels, which do not ship with the project.
+ACCURACY: Final = "accuracy"
 
 
 @click.command()
-@click.argument("name", metavar="plan|medusa-fig9|magnitudes|measured|all")
+@click.argument("name", metavar="plan|medusa-fig9|magnitudes|measured|accuracy|all")
 @click.option(
     "--output",
     default="reports",
@@ -57,12 +65,21 @@ MEASURED: Final = ("measured", "measurements")
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder; each report gets one of its own in it.",
 )
-def report(name: str, output: Path) -> None:
+@click.option(
+    "--data",
+    envvar="ROOFLINES_DATA",
+    default="../shared/data",
+    show_default="ROOFLINES_DATA, else ../shared/data",
+    type=click.Path(path_type=Path),
+    help="Folder with tables of measured kernels, or one that has them in silicon/.",
+)
+def report(name: str, output: Path, data: Path) -> None:
     """Remake the reports.
 
-    measured is remade from the JSON in the folder measurements/, and left out of all where there is none.
+    measured is remade from the JSON in the folder measurements/, accuracy from tables of measured kernels;
+    both are left out of all where there are none.
     """
-    known = (*REPORTS, MEASURED[0], "all")
+    known = (*REPORTS, MEASURED[0], ACCURACY, "all")
     if name not in known:
         raise UnknownNameError("report", name, known, f"(known: {', '.join(known)})")
     for one, write in REPORTS.items():
@@ -72,4 +89,8 @@ def report(name: str, output: Path) -> None:
     stored = output / MEASURED[1]
     if name == MEASURED[0] or (name == "all" and stored.is_dir()):
         for path in _measured(stored):
+            click.echo(f"wrote {path}")
+    tables = data / "silicon" if (data / "silicon").is_dir() else data
+    if name == ACCURACY or (name == "all" and tables.is_dir()):
+        for path in _accuracy(output / ACCURACY, tables):
             click.echo(f"wrote {path}")
