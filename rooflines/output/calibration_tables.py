@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
@@ -42,7 +43,9 @@ def _constants_row(one: Calibration, entry: OperatorConstants, *, people: bool) 
     }
     if people:
         return {**row, "constants": constants_words(entry.constants)}
-    return {**row, **{field.name: getattr(entry.constants, field.name) for field in fields(Constants)}}
+    constants = {field.name: getattr(entry.constants, field.name) for field in fields(Constants)}
+    # JSON has no infinity: null is the hard maximum.
+    return {**row, **{name: None if math.isinf(value) else value for name, value in constants.items()}}
 
 
 def constants_words(constants: Constants) -> str:

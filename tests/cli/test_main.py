@@ -244,6 +244,7 @@ DOCUMENTS = [
     ),
     ("validate-serving", ["validate", "serving", SERVING, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--format", "json"]),
+    ("calibrate-kernels", ["calibrate", "kernels", *KERNELS, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--calibration", "textbook", "--format", "json"]),
 ]
 
