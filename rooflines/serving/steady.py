@@ -11,6 +11,7 @@ Little's law ties time per token to the batch.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -129,6 +130,7 @@ class _Averages:
     tokens: Array
     extra_s: Array
     work_s: Array
+    chunks: Array
     prompt_s: Array
     weights: Array
 
@@ -141,9 +143,21 @@ class _Averages:
             curve.tokens_per_step,
             extra,
             curve.chunk_share * curve.step_s + extra,
+            curve.chunks,
             curve.prompt_s,
             curve.prompt_weights,
         )
+
+    @property
+    def mixed_s(self) -> Array:
+        """A step that carries a chunk (s)."""
+        return self.step_s + self.extra_s / np.maximum(self.chunks, 1.0)
+
+    def upto(self, batch: int) -> Self:
+        """The columns up to a batch."""
+        cut = slice(batch + 1)
+        columns = (self.step_s, self.tokens, self.extra_s, self.work_s, self.chunks, self.prompt_s)
+        return type(self)(*(column[cut] for column in columns), self.weights)
 
     def rate_per_s(self, decode_tokens: float, batch: float) -> float:
         """X of `completions_per_s`."""
@@ -228,42 +242,30 @@ def open_state(curve: StepCurve, decode_tokens: float, rate_per_s: float) -> Ope
     full = closed_state(curve, decode_tokens, float(curve.max_sequences))
     if rate_per_s >= full.rate_per_s:
         return None
-    # The chain: state n decodes n sequences up to the batch of the full engine; further ones wait.
-    most = max(round(full.batch), 1)
+    most = min(max(math.ceil(full.batch), 1), curve.max_sequences)
+    means = _Averages.of(curve).upto(most)
     batches = np.arange(most + 1, dtype=float)
-    share = np.maximum(1.0 - rate_per_s * curve.extra_s[: most + 1], _LEAST_SHARE)
-    token_s = curve.step_s[: most + 1] / curve.tokens_per_step[: most + 1] / share
-    leaving = batches[1:] / (decode_tokens * token_s[1:])
-    # Each arrival also takes M away from the others, who are then 1 / (1 - lambda M) more than they would be:
-    # arrivals come as jumps of that size, and the batch varies more by the mean of it and of a departure's 1.
-    calm = 2.0 * share / (1.0 + share)
-    logs = np.concatenate([[0.0], np.cumsum(calm[1:] * np.log(rate_per_s / leaving))])
-    mass = np.exp(logs - logs.max())
-    beyond = rate_per_s / full.rate_per_s
-    tail = mass[-1] * beyond / (1.0 - beyond)
-    total = mass.sum() + tail
-    probability = mass / total
-    probability[-1] += tail / total
-    batch = float(batches @ probability)
-    tpot = batch / (rate_per_s * decode_tokens)
-    waiting = mass[-1] / total * beyond / (1.0 - beyond) ** 2
-    seconds = probability @ curve.prompt_s[: most + 1]
-    work = curve.chunk_share[: most + 1] * curve.step_s[: most + 1] + curve.extra_s[: most + 1]
-    load = min(rate_per_s * float(probability @ work), 1.0 - _LEAST_SHARE)
-    prompt_wait = mean_prompt_wait_s(load, rate_per_s, seconds, curve.prompt_weights)
+    token_s, probability = _chain(means, decode_tokens, rate_per_s)
+    met_s = token_s + _met_prompts_s(means, rate_per_s) / decode_tokens
+    # However many prompts a sequence meets, its tokens come once a step.
+    token_s = np.maximum(token_s, np.minimum(met_s, means.mixed_s / means.tokens))
+    seen = probability * batches
+    tpot = min(float(seen.sum() / (seen[1:] / token_s[1:]).sum()), most / (rate_per_s * decode_tokens))
+    seconds = probability @ means.prompt_s
+    load = min(rate_per_s * float(probability @ means.work_s), 1.0 - _LEAST_SHARE)
+    prompt_wait = mean_prompt_wait_s(load, rate_per_s, seconds, means.weights)
     gaps, gap_weights = _gaps(curve, rate_per_s, batches, probability)
-    residual = float(gaps @ gap_weights / gap_weights.sum() / 2.0)
+    residual = float(gaps @ gap_weights / gap_weights.sum() / 2.0) * float(1.0 - probability[0])
+    # Whoever finds all sequences taken waits as in M/M/1, which a full engine is to those outside.
+    slot_wait = float(probability[-1]) / (full.rate_per_s - rate_per_s)
     return OpenState(
         rate_per_s=rate_per_s,
         saturation_per_s=full.rate_per_s,
         batches=batches,
         probability=probability,
-        batch=batch,
+        batch=rate_per_s * decode_tokens * tpot,
         tpot_s=tpot,
-        ttft_s=waiting / rate_per_s
-        + prompt_wait
-        + residual * float(1.0 - probability[0])
-        + float(seconds @ curve.prompt_weights),
+        ttft_s=slot_wait + prompt_wait + residual + float(seconds @ means.weights),
         token_s=token_s,
         gaps_s=gaps,
         gap_weights=gap_weights,
@@ -271,8 +273,43 @@ def open_state(curve: StepCurve, decode_tokens: float, rate_per_s: float) -> Ope
         prompt_load=load,
         prompt_wait_s=prompt_wait,
         prompt_s=seconds,
-        prompt_weights=curve.prompt_weights,
+        prompt_weights=means.weights,
     )
+
+
+def _chain(means: _Averages, decode_tokens: float, rate_per_s: float) -> tuple[Array, Array]:
+    """Time per token at each number of sequences (s), and the share of the time with it.
+
+    State n decodes n sequences, up to those of the full engine; what waits beyond counts with the last.
+    """
+    share = np.maximum(1.0 - rate_per_s * means.extra_s, _LEAST_SHARE)
+    token_s = means.step_s / means.tokens / share
+    batches = np.arange(token_s.size, dtype=float)
+    leaving = batches[1:] / (decode_tokens * token_s[1:])
+    # Each arrival also takes M away from the others, who are then 1 / (1 - lambda M) more than they would be:
+    # arrivals come as jumps of that size, and the batch varies more by the mean of it and of a departure's 1.
+    calm = 2.0 * share / (1.0 + share)
+    logs = np.concatenate([[0.0], np.cumsum(calm[1:] * np.log(rate_per_s / leaving))])
+    mass = np.exp(logs - logs.max())
+    mass[-1] *= 1.0 + rate_per_s / max(leaving[-1] - rate_per_s, _LEAST_SHARE * rate_per_s)
+    return token_s, mass / mass.sum()
+
+
+def _met_prompts_s(means: _Averages, rate_per_s: float) -> Array:
+    """Time that a sequence loses to more prompts in work when it starts than when it ends (s).
+
+    A sequence starts as its own prompt ends, when the next in line (as in M/G/1 after a departure) is just
+    beginning: M rho / 2 more work than at any time, whose mean is V = M rho / (2 (1 - rho)). It ends with a
+    token, and tokens come faster while no prompt is in work: then only V times the share of tokens in mixed
+    steps over the share of time in them is left.
+    """
+    load = np.minimum(rate_per_s * means.work_s, 1.0 - _LEAST_SHARE)
+    mixed = means.mixed_s
+    slower = np.divide(means.step_s, mixed, out=np.ones_like(mixed), where=mixed > 0)
+    left = slower / (load * slower + 1.0 - load)
+    more = load / 2.0 + load / (2.0 * (1.0 - load)) * (1.0 - left)
+    share = np.maximum(1.0 - rate_per_s * means.extra_s, _LEAST_SHARE)
+    return np.asarray(means.extra_s * more / share)
 
 
 def _gaps(curve: StepCurve, rate_per_s: float, batches: Array, probability: Array) -> tuple[Array, Array]:

@@ -53,7 +53,7 @@ def test_apart_the_steps_carry_no_prompts(together, apart):
     assert alone.state.gap_quantile_s(0.99) < beside.state.gap_quantile_s(0.99)
 
 
-def test_the_cache_is_sent_over_the_link(engine, apart, workload):
+def test_the_cache_is_sent_over_the_link(engine, apart):
     model = engine.target.model
     assert apart.pool.transfer_s == pytest.approx(float(kv_cache_bytes(model, 1.0, 2048.0)) / 50e9)
     prompt = float(engine.target.prefill(1.0, 2048.0).seconds)

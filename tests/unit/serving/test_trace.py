@@ -72,7 +72,7 @@ def test_a_file_that_is_missing_or_binary(tmp_path):
         read_trace(tmp_path / "none.csv")
     path = tmp_path / "binary.csv"
     path.write_bytes(bytes(range(256)) * 8)
-    with pytest.raises(FileFormatError, match="cannot be read|no column"):
+    with pytest.raises(FileFormatError, match=r"cannot be read|no column"):
         read_trace(path)
 
 
