@@ -20,7 +20,7 @@ from rooflines.validation.kernel_tables.rows import KernelRows, KernelTable
 Floats = NDArray[np.float64]
 # Ends of a 90 % interval, and the fewest rows of other shapes that can state them.
 _ENDS = (0.05, 0.95)
-_FEWEST_ROWS = 10
+_FEWEST_ROWS = 8
 
 
 def held_out_judged(tables: Iterable[KernelTable]) -> list[Judged]:
