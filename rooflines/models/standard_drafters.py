@@ -184,10 +184,11 @@ def _dspark(target: ModelSpec) -> DrafterSpec:
 def _mtp(target: ModelSpec) -> DrafterSpec:
     """DeepSeek-V3's module (arXiv 2412.19437, section 2.2): a projection and one more layer like the last.
 
-    The last layer that has both attention and a feed-forward.
+    The last layer that has both attention and a feed-forward, without what it reads of an encoder.
     """
     whole = [layer for layer in target.layers if layer.mixer and layer.feed_forwards]
-    module = MultiTokenPrediction(layers=((whole or list(target.layers))[-1],))
+    last = (whole or list(target.layers))[-1].model_copy(update={"cross": None})
+    module = MultiTokenPrediction(layers=(last,))
     return mtp_drafter(target.model_copy(update={"mtp": (module,)})).model_copy(
         update={"name": _named("mtp", target)}
     )

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rooflines.errors import InputError
-from rooflines.models.spec import Attention, Layer, ModelSpec
+from rooflines.models.spec import Attention, LatentAttention, Layer, ModelSpec
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.speculation.drafters.self_draft import SelfDrafter, rebuilt
@@ -22,16 +22,25 @@ WINDOW: Final = "newest positions that its attention sees"
 
 
 def windowed(model: ModelSpec, window: int) -> ModelSpec:
-    """The model with all full attention cut to the newest `window` positions; narrower windows stay."""
+    """The model with all full attention cut to the newest `window` positions; narrower windows stay.
+
+    Raises:
+        InputError: it has no attention that would be cut.
+    """
 
     def cut(layer: Layer) -> Layer:
         mixer = layer.mixer
-        if not isinstance(mixer, Attention) or mixer.chunk or (mixer.window or window) < window:
+        if not isinstance(mixer, Attention | LatentAttention) or (mixer.window or window) < window:
+            return layer
+        if isinstance(mixer, Attention) and mixer.chunk:
             return layer
         return layer.model_copy(update={"mixer": mixer.model_copy(update={"window": window})})
 
     distinct = {id(layer): cut(layer) for layer in model.layers}
-    return rebuilt(model, layers=tuple(distinct[id(layer)] for layer in model.layers))
+    layers = tuple(distinct[id(layer)] for layer in model.layers)
+    if layers == model.layers:
+        raise InputError(f"{model.name} has no attention that sees more than {window} positions")
+    return rebuilt(model, layers=layers)
 
 
 def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:

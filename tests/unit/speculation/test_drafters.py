@@ -349,3 +349,22 @@ def test_logits_over_several_devices_are_gathered_before_a_choice():
     gathered, chosen = head.choice(3.0, Shape(3.0, 1.0, 64.0))
     assert gathered.cost.network_bytes == 3 * 128_256 * 2 * 3 / 4
     assert chosen.name == "sampling"
+
+
+def test_a_window_over_latents():
+    target = make_deployment("deepseek-v2-lite", make_machine(HARDWARE, "none"))
+    drafter = make_drafter("sparse-kv:window=256", target)
+    near, far = (float(drafter.draft(32.0, context, 3.0).seconds) for context in (1000.0, 100_000.0))
+    assert far == pytest.approx(near, rel=1e-9)
+
+
+def test_a_window_that_cuts_nothing_is_refused():
+    with pytest.raises(InputError, match="no attention that sees more than 8192"):
+        make_drafter("sparse-kv:window=8192", served("mistral-7b-v0.1"))
+
+
+def test_a_module_beside_an_encoder_attends_to_nothing_of_it():
+    target = make_deployment("t5-v1_1-base", make_machine(HARDWARE, "none"), encoder_positions=128)
+    names = {op.name for op in make_drafter("mtp", target).head.forward(Shape(1.0, 1.0, 16.0)).operators}
+    assert "attention" in names
+    assert not any(name.startswith("cross") for name in names)
