@@ -109,6 +109,8 @@ def machine_command(
     last cache, rate of square products by dtype, cost of a launch.
     """
     from rooflines.measurement.files import refuse_to_replace
+    from rooflines.measurement.memory import fitting_memory
+    from rooflines.measurement.models import require_torch
     from rooflines.measurement.probe import MachineQuestion, measure_machine
     from rooflines.measurement.profile_toml import profile_text
 
@@ -124,7 +126,8 @@ def machine_command(
         rounds=rounds,
     )
     raw = output.with_suffix(".json")
-    with progress_bar("machine") as progress:
+    require_torch()
+    with fitting_memory(), progress_bar("machine") as progress:
         file = measure_machine(question, raw, progress)
     emit(profile_text(file, raw.name), output)
     _tell(file.stability.stable, file.stability.advice, output, raw)
@@ -199,13 +202,16 @@ def decode_command(
     from rooflines.measurement.cases import Grid
     from rooflines.measurement.decode import DecodeQuestion, measure_decode
     from rooflines.measurement.files import refuse_to_replace
-    from rooflines.measurement.models import load_model
+    from rooflines.measurement.memory import fitting_memory
+    from rooflines.measurement.models import load_model, require_torch
 
     refuse_to_replace(output)
     batches, widths = parse_integers(batch, "batch", 1), parse_integers(positions, "positions", 1)
     contexts, prompts = parse_integers(context, "context", 0), parse_integers(prefill, "prefill", 0)
     depths = () if depth is None else parse_integers(depth, "depth", 1)
-    loaded = load_model(model, dtype, device, seed, lean=lean)
+    require_torch()
+    with fitting_memory():
+        loaded = load_model(model, dtype, device, seed, lean=lean)
     grid = Grid(
         batches=batches,
         positions=widths,
@@ -224,7 +230,7 @@ def decode_command(
         graphs=graphs,
         seed=seed,
     )
-    with progress_bar("decode") as progress:
+    with fitting_memory(), progress_bar("decode") as progress:
         file = measure_decode(loaded, question, output, progress)
     _tell(file.stability.stable, file.stability.advice, output)
 

@@ -36,6 +36,11 @@ def read_measured(path: Path) -> AnyFile:
         raise FileFormatError(f"measurements {path}: {render_mistakes(mistakes)}") from None
 
 
+def measured_schema() -> dict[str, Any]:
+    """JSON Schema of a file of measurements of any kind."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **_READER.json_schema()}
+
+
 def write_measured(file: Header, path: Path) -> None:
     """Write a file of measurements; one that exists is never replaced.
 

@@ -14,8 +14,9 @@ from rooflines.errors import InputError
 GROUP_SIZES = (32, 64, 128, 256)
 _LEVELS = 15  # 4 bits: 0 .. 15, with 8 as the kernels' zero
 _ZERO = 8
-# Tiles along the inputs that torch's CUDA kernel packs together (2, 4 or 8); the CPU kernel ignores it.
-_INNER_TILES = 8
+# Tiles of 16 inputs that torch's CUDA kernel packs together; the CPU kernel ignores them.
+_INNER_TILES = (8, 4, 2)
+_TILE_INPUTS = 16
 
 
 class Matrix(Protocol):
@@ -80,16 +81,26 @@ def quantised(matrix: DenseMatrix, group_size: int) -> Int4Matrix:
     range, so that the range is used in full.
 
     Raises:
-        InputError: a group size that torch's kernels lack, or that does not divide the inputs.
+        InputError: a group size that torch's kernels lack, or that does not divide the inputs; on a GPU,
+            another dtype than bf16.
     """
     levels, scales, zeros = group_levels(matrix.weight, group_size)
     pairs = torch.stack([scales, zeros], dim=-1).transpose(0, 1).contiguous().to(matrix.weight.dtype)
     if matrix.weight.is_cuda:
+        if matrix.weight.dtype != torch.bfloat16:
+            raise InputError(
+                "torch's 4-bit kernel for GPUs multiplies bf16 only: use bf16, or time no int4 copy"
+            )
         halves = (levels[:, ::2] << 4 | levels[:, 1::2]).to(torch.uint8)
-        packed = torch.ops.aten._convert_weight_to_int4pack(halves, _INNER_TILES)  # noqa: SLF001 - no public name
+        packed = torch.ops.aten._convert_weight_to_int4pack(halves, _inner_tiles(halves.shape[1] * 2))  # noqa: SLF001 - no public name
     else:
-        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(levels, _INNER_TILES)  # noqa: SLF001 - likewise
+        packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(levels, _INNER_TILES[0])  # noqa: SLF001 - likewise
     return Int4Matrix(packed, pairs, group_size, matrix.bias)
+
+
+def _inner_tiles(inputs: int) -> int:
+    """The most tiles that divide the inputs; two always do, since groups are of 32 or more."""
+    return next(tiles for tiles in _INNER_TILES if inputs % (tiles * _TILE_INPUTS) == 0)
 
 
 def group_levels(weight: Tensor, group_size: int) -> tuple[Tensor, Tensor, Tensor]:

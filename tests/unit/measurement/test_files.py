@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.errors import FileFormatError, InputError
-from rooflines.measurement.files import Journal, read_measured, write_measured
+from rooflines.measurement.files import Journal, measured_schema, read_measured, write_measured
 from rooflines.measurement.schema import (
     Cycle,
     DecodeFile,
@@ -88,6 +89,19 @@ def test_what_is_written_is_read_back_as_its_own_kind(file, tmp_path):
     again = read_measured(tmp_path / "m.json")
     assert type(again) is type(file)
     assert again == file
+
+
+def test_the_published_schema_is_what_the_reader_accepts(root):
+    """Made by: json.dumps(measured_schema(), indent=2, sort_keys=True)."""
+    published = json.loads((root / "docs" / "schemas" / "measurements.schema.json").read_text())
+    assert published == json.loads(json.dumps(measured_schema()))
+    jsonschema.Draft202012Validator.check_schema(published)
+    validator = jsonschema.Draft202012Validator(published)
+    for file in FILES:
+        document = json.loads(file.model_dump_json())
+        validator.validate(document)
+        assert list(validator.iter_errors({**document, "more": 1}))
+        assert list(validator.iter_errors({**document, "schema_version": 2}))
 
 
 def test_a_file_is_never_replaced(tmp_path):

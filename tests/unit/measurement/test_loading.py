@@ -12,6 +12,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from rooflines.errors import FileFormatError, InputError, UnknownNameError
 from rooflines.measurement import models
+from rooflines.measurement.memory import fitting_memory
 from rooflines.measurement.models import load_model, load_tokenizer, require_torch
 from rooflines.measurement.threads import computing_threads
 from rooflines.models.readers import read_config, read_model
@@ -154,6 +155,18 @@ def test_threads_are_as_many_as_before_afterwards():
     assert torch.get_num_threads() == before
     with pytest.raises(InputError, match="0 threads cannot compute"), computing_threads(0):
         pass
+
+
+@pytest.mark.parametrize("message", ["DefaultCPUAllocator: can't allocate memory: you tried", None])
+def test_memory_that_ends_is_answered_with_what_to_make_smaller(message):
+    error = torch.OutOfMemoryError("CUDA out of memory") if message is None else RuntimeError(message)
+    with pytest.raises(InputError, match="smaller --batch, --context"), fitting_memory():
+        raise error
+
+
+def test_other_failures_are_not_blamed_on_memory():
+    with pytest.raises(RuntimeError, match="shape"), fitting_memory():
+        raise RuntimeError("shape mismatch")
 
 
 @pytest.mark.slow

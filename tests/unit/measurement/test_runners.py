@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from rooflines.errors import InputError
 from rooflines.measurement.llama import StaticCache, is_llama_like, llama_runner, miniature
-from rooflines.measurement.matrices import DenseMatrix, group_levels, quantised
+from rooflines.measurement.matrices import DenseMatrix, _inner_tiles, group_levels, quantised
 from rooflines.measurement.transformers_runner import TransformersRunner
 
 pytestmark = pytest.mark.torch
@@ -207,6 +207,11 @@ def test_groups_that_do_not_fit_are_refused_with_those_that_do():
         quantised(DenseMatrix(torch.zeros(32, 64)), 128)
     with pytest.raises(InputError, match="cannot take it"):
         quantised(DenseMatrix(torch.zeros(32, 40)), 32)
+
+
+@pytest.mark.parametrize(("inputs", "tiles"), [(4096, 8), (576, 4), (96, 2), (32, 2)])
+def test_tiles_of_the_gpu_s_kernel_divide_the_inputs(inputs, tiles):
+    assert _inner_tiles(inputs) == tiles
 
 
 def dequantised(matrix, group):
