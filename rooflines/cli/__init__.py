@@ -41,7 +41,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "calibrate": ("rooflines.cli.calibrate:calibrate", "Fit constants to what was measured."),
     "check": (
         "rooflines.cli.check:check",
-        "Does measured speculation follow from its parts, and from the roofline beneath?",
+        "Does measured speculation follow from what is known?",
     ),
     "report": ("rooflines.cli.report:report", "Remake the reports."),
     "hardware": ("rooflines.cli.hardware:hardware", "Devices: what is known about them, and who says so."),

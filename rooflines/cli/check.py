@@ -36,7 +36,9 @@ def check(
     fmt: str,
     output: Path | None,
 ) -> int:
-    """Does measured speculation follow from its parts, and from the roofline beneath?
+    """Does measured speculation follow from what is known?
+
+    Two predictions of its speedup are held against it: from its parts, and from the roofline beneath.
 
     FILE comes from rooflines measure speculation. Exit code 0: all cases agree; 1: some disagree, and the
     part at fault is named; 3: too noisy to tell. What is not given here is read from [tool.rooflines.check]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,6 @@ from numpy.typing import NDArray
 from rooflines.measurement.schema import Sample, SpeculationFile, SpeculationRun
 
 Floats = NDArray[np.float64]
-# Passes of one position that must have been timed apart before they stand in for the plain steps.
-_ENOUGH_SINGLE_PASSES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,6 @@ class Cycles:
         context: cached before the verify pass.
         step_sample_s: a pass of the target of that width, timed for its own sake (s); NaN where none was.
         draft_sample_s: a draft of that many tokens, from steps timed for their own sake (s); NaN likewise.
-        single_sample_s: the pass of `step_sample_s` where it was one position wide (s); NaN elsewhere.
     """
 
     draft_s: Floats
@@ -46,7 +42,6 @@ class Cycles:
     context: Floats
     step_sample_s: Floats
     draft_sample_s: Floats
-    single_sample_s: Floats
 
     def __len__(self) -> int:
         return len(self.draft_s)
@@ -60,11 +55,6 @@ class Cycles:
     def has_samples(self) -> bool:
         """Whether components were timed beside every cycle."""
         return bool(np.all(np.isfinite(self.step_sample_s)) and np.all(np.isfinite(self.draft_sample_s)))
-
-    @property
-    def has_single_passes(self) -> bool:
-        """Whether enough passes of one position were timed apart from plain decoding."""
-        return int(np.isfinite(self.single_sample_s).sum()) >= _ENOUGH_SINGLE_PASSES
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +154,6 @@ def _cycles(run: SpeculationRun) -> Cycles:
         context=column("context"),
         step_sample_s=step,
         draft_sample_s=once * calls,
-        single_sample_s=np.where(width == 1, step, np.nan),
     )
 
 

@@ -117,35 +117,19 @@ def composition(case: Case, drawn: Floats, overhead_s: float, tolerance: float) 
     cycles = case.cycles
     if not cycles.has_samples:
         return None
-    plain = (drawn @ cycles.plain_s) / (drawn @ cycles.tokens)
-    basis = "components timed between the cycles"
-    if cycles.has_single_passes:
-        step = plain * _single_passes(cycles, drawn)
-    else:
-        step, basis = plain, f"{basis}; plain steps stand for themselves"
     return _layer(
         COMPOSITION,
         cycles,
         drawn,
-        step_s=step,
+        step_s=(drawn @ cycles.plain_s) / (drawn @ cycles.tokens),
         parts={
             "draft": drawn @ cycles.draft_sample_s,
             "verify": drawn @ cycles.step_sample_s,
             "overhead": overhead_s * drawn.sum(axis=1),
         },
         tolerance=tolerance,
-        basis=basis,
+        basis="components timed between the cycles; plain steps stand for themselves",
     )
-
-
-def _single_passes(cycles: Cycles, drawn: Floats) -> Floats:
-    """Passes of one position that were timed apart, over the plain steps of the same cycles, shape [R]."""
-    timed = np.isfinite(cycles.single_sample_s)
-    beside = (cycles.plain_s / cycles.tokens)[timed]
-    apart, counted = cycles.single_sample_s[timed], drawn[:, timed]
-    # A draw that holds none of them says nothing of the plain step: all of them speak for it.
-    counted = np.where(counted.any(axis=1, keepdims=True), counted, 1.0)
-    return np.asarray((counted @ apart) / (counted @ beside))
 
 
 def roofline(
