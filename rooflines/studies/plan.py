@@ -214,10 +214,10 @@ def make_plan(question: PlanQuestion) -> Plan:
             for drafter, one in zip(drafters, given, strict=True)
         ],
         schedule=schedule(priced),
-        verify_budget=[row for one in priced for row in one.verify_budget],
-        best_trees=[row for one in priced for row in one.best_trees],
-        realities=[row for one in priced for row in one.realities],
-        marginal=[row for one in priced for row in one.marginal],
+        verify_budget=[row for one in priced for row in one.extras.verify_budget],
+        best_trees=[row for one in priced for row in one.extras.best_trees],
+        realities=[row for one in priced for row in one.extras.realities],
+        marginal=[row for one in priced for row in one.extras.marginal],
         warnings=_warnings(question, drafters, given),
         basis=machine.basis,
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from rooflines.serving.memory import largest_batch, memory_fit
-from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.crossover import BatchSearch, Crossover, end_of, search_batches
 from rooflines.speculation.cycle import (
     Cycle,
@@ -21,11 +20,8 @@ from rooflines.speculation.cycle import (
 )
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.schedule import best_by_batch
-from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.studies.plan_acceptance import GivenAcceptance
-from rooflines.studies.plan_realities import marginal_rows, reality_rows
-from rooflines.studies.plan_trees import best_tree_rows
-from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
+from rooflines.studies.plan_extras import Extras, asked_for
 from rooflines.timing.deployment import Deployment
 from rooflines.units import parse_quantity
 
@@ -50,10 +46,7 @@ class Priced:
         memory: one a batch.
         search: speedups of every batch up to the largest that fits.
         crossover: where it stops paying.
-        verify_budget: one a batch, where asked for.
-        best_trees: one a batch, where asked for and known.
-        realities: why, one a batch that fits, where asked for.
-        marginal: what each further token adds, where asked for.
+        extras: what else was asked for.
     """
 
     name: str
@@ -61,10 +54,7 @@ class Priced:
     memory: list[dict[str, Any]]
     search: BatchSearch
     crossover: Crossover
-    verify_budget: list[dict[str, Any]]
-    best_trees: list[dict[str, Any]]
-    realities: list[dict[str, Any]]
-    marginal: list[dict[str, Any]]
+    extras: Extras
 
 
 def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: GivenAcceptance) -> Priced:
@@ -93,65 +83,14 @@ def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: G
         verify_length=verified,
     )
     rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=target.machine.basis)
-    fitting = tuple(batch for batch, enough in zip(question.batches, fits, strict=True) if enough)
-    explained = fitting if question.explain else ()
-    best = [_best([row for row in rows if row["batch"] == batch]) for batch in explained]
     return Priced(
         name=drafter.name,
         rows=rows,
         memory=memory,
         search=search,
         crossover=end_of(search, target, drafter, context, verify_length=verified),
-        verify_budget=[
-            verify_budget_row(
-                BatchCycle(target, drafter, batch, context, max(lengths), overhead_s), given.by_depth
-            )
-            for batch in fitting
-            if question.adaptive_verify and times.draft.tree is None
-        ],
-        best_trees=_best_trees(
-            question, target, drafter, given.rates, tree=times.draft.tree, batches=fitting
-        ),
-        realities=reality_rows(target, drafter, given, batches=explained, context=context, best=best),
-        marginal=marginal_rows(
-            target,
-            drafter,
-            given.rates,
-            batches=explained,
-            context=context,
-            longest=max(lengths),
-            overhead_s=overhead_s,
-        ),
+        extras=asked_for(question, target, drafter, given, tree=times.draft.tree, rows=rows),
     )
-
-
-def _best_trees(
-    question: PlanQuestion,
-    target: Deployment,
-    drafter: Drafter,
-    rates: Rates,
-    *,
-    tree: TreeGrowth | None,
-    batches: Sequence[int],
-) -> list[dict[str, Any]]:
-    """The best tree of each batch, where asked for and second guesses are known."""
-    if not question.best_tree or tree is None or not isinstance(rates, BranchAcceptance) or not batches:
-        return []
-    return best_tree_rows(
-        target,
-        drafter,
-        tree.top_k,
-        rates,
-        batches=batches,
-        context=float(question.context),
-        depths=drafter.draft_lengths(question.draft_lengths),
-        overhead_s=parse_quantity(question.cycle_overhead, "s"),
-    )
-
-
-def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row of largest speedup, the shortest draft of equals."""
-    return max(rows, key=lambda row: (row["speedup"], -row["draft_length"]))
 
 
 def verify_length_of(question: PlanQuestion, drafter: Drafter) -> int | None:

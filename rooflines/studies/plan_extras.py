@@ -1,0 +1,95 @@
+"""What a plan answers beyond its table, where asked for: how much to verify, which tree, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.tree_growth import TreeGrowth
+from rooflines.studies.plan_acceptance import GivenAcceptance
+from rooflines.studies.plan_realities import marginal_rows, reality_rows
+from rooflines.studies.plan_trees import best_tree_rows
+from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
+from rooflines.timing.deployment import Deployment
+from rooflines.units import parse_quantity
+
+if TYPE_CHECKING:
+    from rooflines.studies.plan import PlanQuestion
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """Rows of one drafter; empty where not asked for.
+
+    Attributes:
+        verify_budget: how much of a draft to verify, one a batch.
+        best_trees: the best tree, one a batch.
+        realities: why, one a batch.
+        marginal: what each further token adds, one a batch and position.
+    """
+
+    verify_budget: list[dict[str, Any]]
+    best_trees: list[dict[str, Any]]
+    realities: list[dict[str, Any]]
+    marginal: list[dict[str, Any]]
+
+
+def asked_for(
+    question: PlanQuestion,
+    target: Deployment,
+    drafter: Drafter,
+    given: GivenAcceptance,
+    *,
+    tree: TreeGrowth | None,
+    rows: Sequence[dict[str, Any]],
+) -> Extras:
+    """Answer what was asked for, at the batches that fit.
+
+    Args:
+        question: what is asked.
+        target: the model that is sped up.
+        drafter: who proposes.
+        given: its acceptance.
+        tree: how it grows trees; None for chains.
+        rows: of the plan, of this drafter.
+    """
+    batches = tuple(dict.fromkeys(row["batch"] for row in rows if row["speedup"] is not None))
+    lengths = drafter.draft_lengths(question.draft_lengths)
+    context, overhead_s = float(question.context), parse_quantity(question.cycle_overhead, "s")
+    adapted = batches if question.adaptive_verify and tree is None else ()
+    cycles = [BatchCycle(target, drafter, batch, context, max(lengths), overhead_s) for batch in adapted]
+    trees: list[dict[str, Any]] = []
+    if question.best_tree and batches and tree is not None and isinstance(given.rates, BranchAcceptance):
+        trees = best_tree_rows(
+            target,
+            drafter,
+            tree.top_k,
+            given.rates,
+            batches=batches,
+            context=context,
+            depths=lengths,
+            overhead_s=overhead_s,
+        )
+    realities: list[dict[str, Any]] = []
+    marginal: list[dict[str, Any]] = []
+    if question.explain and batches:
+        best = [_best([row for row in rows if row["batch"] == batch]) for batch in batches]
+        realities = reality_rows(target, drafter, given, batches=batches, context=context, best=best)
+        marginal = marginal_rows(
+            target,
+            drafter,
+            given.rates,
+            batches=batches,
+            context=context,
+            longest=max(lengths),
+            overhead_s=overhead_s,
+        )
+    return Extras([verify_budget_row(each, given.by_depth) for each in cycles], trees, realities, marginal)
+
+
+def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The row of largest speedup, the shortest draft of equals."""
+    return max(rows, key=lambda row: (row["speedup"], -row["draft_length"]))
