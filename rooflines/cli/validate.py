@@ -74,7 +74,7 @@ def kernels(
     """Predict every row of tables of measured kernels, without fitting to them.
 
     FILEs are CSV tables of products, attention, experts or all-reduces, known by their columns
-    (docs/calibration.md). Errors are given by device, engine, dtype, operator class and region, with the
+    (docs/validation.md). Errors are given by device, engine, dtype, operator class and region, with the
     coverage of the 90 % intervals and the plain roofline beside them.
     """
     from rooflines.output.tables import render

@@ -31,7 +31,7 @@ def read_kernel_table(path: Path | str) -> KernelTable:
     """Read a CSV file of kernel timings.
 
     Args:
-        path: a file with the columns of one of the kinds (docs/calibration.md lists them); further columns
+        path: a file with the columns of one of the kinds (docs/validation.md lists them); further columns
             are not read.
 
     Returns:
@@ -81,7 +81,7 @@ def _missing(columns: Iterable[str]) -> str:
     lacking = [name for name in nearest.columns if name not in given]
     if len(lacking) * 2 > len(nearest.columns):
         known = ", ".join(dict.fromkeys(kind.name for kind in KINDS))
-        return f"its columns are those of no table of kernels; known are {known} (docs/calibration.md)"
+        return f"its columns are those of no table of kernels; known are {known} (docs/validation.md)"
     return f"its columns are nearest to those of {nearest.name}, but lack {', '.join(lacking)}"
 
 
