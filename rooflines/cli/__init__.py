@@ -21,7 +21,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "plan": ("rooflines.cli.plan:plan", "Should I speculate, with which draft length, at which batch?"),
     "capacity": (
         "rooflines.cli.capacity:capacity",
-        "How many cards for a load, at which batch, with speculation or without?",
+        "How many cards for a load, with speculation or without?",
     ),
     "speedup": (
         "rooflines.cli.speedup:speedup",

@@ -164,7 +164,7 @@ def capacity(
     output: Path | None,
     **asked: Any,  # noqa: ANN401 - the rest is passed on by name
 ) -> None:
-    """How many cards for a load, at which batch, with speculation or without?"""
+    """How many cards for a load, with speculation or without?"""
     from rooflines.output.figures.style import file_type
     from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
 

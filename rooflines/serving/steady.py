@@ -156,8 +156,15 @@ class _Averages:
     def upto(self, batch: int) -> Self:
         """The columns up to a batch."""
         cut = slice(batch + 1)
-        columns = (self.step_s, self.tokens, self.extra_s, self.work_s, self.chunks, self.prompt_s)
-        return type(self)(*(column[cut] for column in columns), self.weights)
+        return type(self)(
+            self.step_s[cut],
+            self.tokens[cut],
+            self.extra_s[cut],
+            self.work_s[cut],
+            self.chunks[cut],
+            self.prompt_s[cut],
+            self.weights,
+        )
 
     def rate_per_s(self, decode_tokens: float, batch: float) -> float:
         """X of `completions_per_s`."""

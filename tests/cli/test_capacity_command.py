@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from rooflines.cli import main
+
+BASE = [
+    "capacity",
+    "--hardware=h100-sxm5-80gb",
+    "--target=llama-3.1-8b",
+    "--prompt-tokens=1024",
+    "--output-tokens=256",
+    "--calibration=textbook",
+]
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [*BASE, *arguments])
+
+
+def test_the_answer_comes_first_then_what_it_rests_on_then_tables():
+    result = run("--rate=50", "--slo-tpot=15 ms", "--drafter=ngram", "--acceptance=0.5")
+    assert result.exit_code == 0, result.stderr
+    places = [
+        result.stdout.index(part)
+        for part in (
+            "needs",
+            "Basis:",
+            "What each option carries",
+            "One engine (share: 95%)",
+            "One engine by load",
+            "Not modelled:",
+        )
+    ]
+    assert places == sorted(places)
+    assert "upper bound, TDP" in result.stdout
+
+
+def test_all_formats_say_the_same():
+    asked = ("--rate=50", "--slo-tpot=15 ms")
+    document = json.loads(run(*asked, "--format=json").stdout)
+    (row,) = csv.DictReader(io.StringIO(run(*asked, "--format=csv").stdout))
+    assert document["schema_version"] == 1
+    assert int(row["cards"]) == document["rows"][0]["cards"]
+    assert float(row["tpot_s"]) == document["rows"][0]["tpot_s"]
+    assert "| " in run(*asked, "--format=markdown").stdout
+
+
+def test_options_change_only_what_they_say():
+    result = run(
+        "--rate=50",
+        "--price=2",
+        "--option=tp=2",
+        "--option=hardware=b200-sxm-180gb;price=3;weight-dtype=fp8",
+        "--format=json",
+    )
+    options = json.loads(result.stdout)["question"]["options"]
+    assert [option["tensor_parallel"] for option in options] == [1, 2, 1]
+    assert [option["price_per_hour"] for option in options] == [2.0, 2.0, 3.0]
+    assert [option["weight_dtype"] for option in options] == [None, None, "fp8"]
+
+
+def test_the_price_of_one_device_is_not_that_of_another():
+    result = run("--rate=50", "--price=2", "--option=hardware=b200-sxm-180gb", "--format=json")
+    assert json.loads(result.stdout)["question"]["options"][1]["price_per_hour"] is None
+
+
+def test_a_figure_is_written_beside_the_answer(tmp_path):
+    figure = tmp_path / "pareto.svg"
+    result = run(f"--figure={figure}", "--drafter=ngram", "--acceptance=0.5")
+    assert result.exit_code == 0, result.stderr
+    assert figure.read_text(encoding="utf-8").startswith("<?xml")
+    assert "wrote" not in result.stdout
+
+
+def test_a_file_instead_of_the_terminal(tmp_path):
+    target = tmp_path / "answer.json"
+    assert run("--format=json", f"--output={target}").exit_code == 0
+    assert json.loads(target.read_text(encoding="utf-8"))["answer"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--slo-tpot=20"], "has no unit"),
+        (["--slo-ttft=3 GB"], "is in byte"),
+        (["--rate=-1"], "above 0"),
+        (["--drafter=ngram"], "acceptance"),
+        (["--draft-length=4@2"], "draft length"),
+        (["--option=tp=two"], "number is needed"),
+        (["--option=colour=red"], "unknown key of an option"),
+        (["--option=tp=2;tp=4"], "stands once"),
+        (["--prompt-tokens=many"], "prompt tokens 'many'"),
+        (["--trace=none.csv"], "not both"),
+        (["--figure=picture.gif"], "a figure is written as"),
+        (["--prefix-hit=1"], "prefix-cache"),
+        (["--batched-tokens=100"], "no prompt can start"),
+        (["--target=llama-3.1-405b"], "does not fit"),
+        (["--percentile=100"], "percentile"),
+        (["--kv-transfer=50"], "has no unit"),
+    ],
+)
+def test_a_mistake_is_one_line(arguments, reason):
+    result = run(*arguments)
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rooflines: ")
+    assert reason in line
+    assert result.stdout == ""
+
+
+def test_a_bad_trace_is_one_line(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text("arrival_s,prompt_tokens,output_tokens\n0,10,10\n-3,10,10\n", encoding="utf-8")
+    result = CliRunner().invoke(
+        main, ["capacity", "--hardware=h100-sxm5-80gb", "--target=llama-3.1-8b", f"--trace={path}"]
+    )
+    assert result.exit_code == 2
+    (line,) = result.stderr.splitlines()
+    assert "line 3: arrival_s is -3" in line
