@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from pydantic import ValidationError
+
 from rooflines.errors import FileFormatError, InputError, UnknownNameError
+from rooflines.facts import render_mistakes
 from rooflines.measurement.readers import (
     llama_bench,
     llama_log,
@@ -141,11 +144,20 @@ def import_file(
     if draft_length is not None and draft_length < 1:
         raise InputError(f"draft length is {draft_length}: give 1 or more")
     earlier = read_text(before) if before is not None else None
-    return _possible(chosen.read(Source(read_text(path), path.name, earlier, draft_length)))
+    return read_source(chosen, Source(read_text(path), path.name, earlier, draft_length))
 
 
-def _possible(found: Imported) -> Imported:
-    """What was read, refused where its acceptance is impossible."""
+def read_source(chosen: Reader, source: Source) -> Imported:
+    """Read a text, and refuse numbers that cannot be.
+
+    Raises:
+        FileFormatError: not what the reader reads, or numbers out of all bounds.
+        InputError: impossible acceptance.
+    """
+    try:
+        found = chosen.read(source)
+    except ValidationError as mistakes:
+        raise FileFormatError(f"{source.where}: {render_mistakes(mistakes)}") from None
     for record in found.acceptance:
         record.acceptance()
     return found
@@ -175,7 +187,8 @@ def acceptance_text_from(path: Path, *, draft_length: int | None = None) -> str:
         InputError: runs that cannot be one acceptance, or a missing draft length.
     """
     text = read_text(path)
-    found = recognise(text, path.name).read(Source(text, path.name, draft_length=draft_length)).acceptance
+    source = Source(text, path.name, draft_length=draft_length)
+    found = read_source(recognise(text, path.name), source).acceptance
     if not found:
         raise FileFormatError(f"{path.name} says nothing about accepted drafts")
     return _joined(found, path.name)

@@ -102,6 +102,18 @@ def optional_number(record: Record, field: str, where: str) -> float | None:
     return None if record.get(field) is None else number(record, field, where)
 
 
+def decimals(text: str, where: str) -> tuple[float, ...]:
+    """Numbers as a log prints them, separated by commas.
+
+    Raises:
+        FileFormatError: one is no number.
+    """
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise FileFormatError(f"{where}: {text.strip()!r} are no numbers") from None
+
+
 def require_version(version: object, known: tuple[str, ...], where: str, tool: str) -> str:
     """The version, refused unless it begins as one of the known ones.
 

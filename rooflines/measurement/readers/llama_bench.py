@@ -50,7 +50,7 @@ _SETTINGS: Final = (
 _HEAD: Final = "logits of the last position only: a verify pass also pays the output projection of the others"
 # Two times of the same step that differ by more than this are worth a word.
 _APART: Final = 0.05
-_ROW: Final = re.compile(r"\|" + r"\s*([\d.]+)\s*\|" * 10)
+_ROW: Final = re.compile(r"\|" + r"\s*(\d+(?:\.\d+)?)\s*\|" * 10)
 _COLUMNS: Final = ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed")
 _UBATCH: Final = re.compile(r"n_ubatch = (\d+)")
 _SHARED: Final = re.compile(r"is_pp_shared = (\d+)")

@@ -12,6 +12,7 @@ import re
 from typing import Final
 
 from rooflines.errors import FileFormatError, InputError
+from rooflines.measurement.readers.files import decimals
 from rooflines.measurement.readers.pooling import Interval, pooled_survival
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, Source
 
@@ -41,7 +42,7 @@ def read_log(source: Source) -> Imported:
     statistics = {match["drafter"]: match for match in _STATISTICS.finditer(source.text)}
     positions = [match for match in requests if match["rates"]]
     if positions:
-        records = [_by_position(positions)]
+        records = [_by_position(positions, source.where)]
     elif {"n_predict", "n_drafted", "n_accept"} <= set(totals):
         records = [_simple(totals, source)]
     elif statistics:
@@ -60,12 +61,12 @@ def read_log(source: Source) -> Imported:
     )
 
 
-def _by_position(requests: list[re.Match[str]]) -> AcceptanceRecord:
+def _by_position(requests: list[re.Match[str]], where: str) -> AcceptanceRecord:
     intervals = [
         Interval(
             int(match["accepted"]),
             int(match["drafted"]),
-            tuple(float(rate) for rate in match["rates"].split(",")),
+            decimals(match["rates"], where),
         )
         for match in requests
     ]

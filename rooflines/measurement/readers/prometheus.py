@@ -8,8 +8,8 @@ means nothing.
 
 from __future__ import annotations
 
+import math
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -24,6 +24,7 @@ Counters: TypeAlias = dict[str, dict[str, dict[int, float]]]
 _SAMPLE: Final = re.compile(
     r"(?P<name>[A-Za-z_:][\w:]*)(?:\{(?P<labels>.*)\})?\s+(?P<value>\S+)(?:\s+-?\d+)?"
 )
+_PREFIXES: Final = ("vllm:spec_decode_", "sglang:spec_")
 _LABEL: Final = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _V0: Final = "vllm:spec_decode_draft_acceptance_rate"
 _SGLANG_LENGTH: Final = "sglang:spec_accept_length"
@@ -60,20 +61,24 @@ def read_metrics(source: Source) -> Imported:
 
 
 def _scrape(text: str) -> Counters:
-    """Every sample, summed over engines (replicas) of a model."""
-    found: Counters = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
+    """Every sample about speculation, summed over engines (replicas) of a model."""
+    found: Counters = {}
     for line in text.splitlines():
         match = _SAMPLE.fullmatch(line.strip())
-        if match is None or line.startswith("#"):
+        if match is None or not match["name"].startswith(_PREFIXES):
             continue
         labels = dict(_LABEL.findall(match["labels"] or ""))
-        name = match["name"].removesuffix("_total")
+        name, written = match["name"].removesuffix("_total"), match["value"]
+        position = labels.get("position", "-1")
         try:
-            value = float(match["value"])
+            value, place = float(written), int(position)
         except ValueError:
-            raise FileFormatError(f"metrics: {match['value']!r} of {name} is no number") from None
-        found[labels.get("model_name", "all")][name][int(labels.get("position", -1))] += value
-    return {model: {name: dict(cells) for name, cells in names.items()} for model, names in found.items()}
+            raise FileFormatError(f"metrics: {name} has position {position} and value {written}") from None
+        if not math.isfinite(value) or value < 0:
+            raise FileFormatError(f"metrics: {name} is {written}, which counts nothing")
+        cells = found.setdefault(labels.get("model_name", "all"), {}).setdefault(name, {})
+        cells[place] = cells.get(place, 0.0) + value
+    return found
 
 
 def _difference(now: Counters, before: Counters) -> Counters:
@@ -81,8 +86,6 @@ def _difference(now: Counters, before: Counters) -> Counters:
     for model, names in now.items():
         earlier = before.get(model, {})
         for name, cells in names.items():
-            if not name.startswith(DRAFTS.rpartition("_")[0]):
-                continue
             for position, value in cells.items():
                 rise = value - earlier.get(name, {}).get(position, 0.0)
                 if rise < 0:

@@ -25,8 +25,8 @@ from rooflines.measurement.readers.vllm import milliseconds
 _TOOL: Final = "SGLang"
 _KNOWN: Final = ("0.4.", "0.5.")
 _DECODE: Final = re.compile(
-    r"Decode batch.*?#running-req: (?P<running>\d+).*?accept len: (?P<length>[\d.]+)"
-    r"(?:, accept rate: (?P<rate>[\d.]+))?"
+    r"Decode batch.*?#running-req: (?P<running>\d+).*?accept len: (?P<length>\d+(?:\.\d+)?)"
+    r"(?:, accept rate: (?P<rate>\d+(?:\.\d+)?))?"
 )
 _WIDTH: Final = re.compile(r"speculative_num_draft_tokens=(\d+)")
 # Wider verify passes than this were never seen; the search for the width ends here.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from typing import Final
 
 from rooflines.errors import FileFormatError
@@ -74,6 +75,8 @@ def _numbers(rows: list[list[str]], header: tuple[str, ...], where: str) -> list
             key, value = (float(cell) for cell in row)
         except ValueError:
             raise FileFormatError(f"{where} line {line}: {row} is not {' and '.join(header)}") from None
+        if not (math.isfinite(key) and math.isfinite(value)):
+            raise FileFormatError(f"{where} line {line}: {row} is not finite")
         cells.append((key, value))
     if not cells:
         raise FileFormatError(f"{where} has no rows under its header")

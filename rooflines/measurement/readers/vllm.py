@@ -12,6 +12,7 @@ from typing import Final
 from rooflines.errors import FileFormatError
 from rooflines.measurement.readers.files import (
     Record,
+    decimals,
     number,
     optional_number,
     record_of,
@@ -140,7 +141,7 @@ def read_log(source: Source) -> Imported:
         Interval(
             int(match["accepted"]),
             int(match["drafted"]),
-            tuple(float(rate) for rate in match["rates"].split(",")),
+            decimals(match["rates"], source.where),
         )
         for match in _LOG.finditer(source.text)
     ]

@@ -159,6 +159,19 @@ def test_metrics_of_an_older_engine_are_refused_by_name(tmp_path):
         import_file("prometheus", path)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("} 700.0", "} NaN", "counts nothing"),
+        ("} 700.0", "} many", "value many"),
+        ('position="1"', 'position="x"', "position x"),
+    ],
+)
+def test_counters_that_count_nothing_are_refused(tmp_path, old, new, message):
+    with pytest.raises(FileFormatError, match=message):
+        import_file("prometheus", altered(tmp_path, "vllm-after.prom", (old, new)))
+
+
 def test_metrics_without_speculation_say_which_counters_are_missing(tmp_path):
     path = tmp_path / "metrics"
     path.write_text('vllm:num_requests_running{model_name="m"} 8\n', encoding="utf-8")
@@ -350,6 +363,7 @@ def test_tables_of_ones_own():
         ("position,survival\n", "no rows"),
         ("position,survival\n1,half\n", "line 2"),
         ("position,survival\n2,0.5\n", "must count 1, 2"),
+        ("accepted,cycles\n0,inf\n", "not finite"),
         ("draft_length,accepted-length\n0,1.0\n", "no whole number of 1 or more"),
         ("", "no rows"),
     ],
