@@ -261,7 +261,6 @@ class _Sides:
         _, passing = self._timed(lambda: self._read(fed, self.plain_cache))
         self.plain_cache.roll_back(context)
         tokens, drafting = self._timed(lambda: self.drafter.rehearse(self.sequence, self.wanted.draft_length))
-        self.cache.roll_back(context)
         self.samples += (
             Sample("step", width, context, self.target.depth, passing),
             Sample("draft", tokens, context, self.drafter.depth, drafting),

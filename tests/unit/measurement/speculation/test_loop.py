@@ -1,16 +1,19 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from rooflines.errors import InputError
 from rooflines.measurement.speculation.drafters import ModelDrafter, PromptLookup
 from rooflines.measurement.speculation.loop import Wanted, positions_needed, run
+from rooflines.measurement.speculation.rejection import distribution
 from rooflines.measurement.speculation.sampling import Sampling
 
 _SPEC = importlib.util.spec_from_file_location("toys", Path(__file__).with_name("toys.py"))
@@ -184,3 +187,41 @@ def test_bad_requests_are_refused():
         Wanted(1, 1, GREEDY, forced_acceptance=1.5)
     with pytest.raises(InputError, match="2 or more"):
         _run(prompt=np.array([1]))
+
+
+class Markov:
+    """What follows depends on the last token alone, so that the distribution of an answer is known."""
+
+    depth = 1
+
+    def __init__(self, seed, scale=1.5):
+        self.logits = np.random.default_rng(seed).normal(scale=scale, size=(4, 4))
+
+    def new_cache(self, positions):
+        return toys.ToyCache(positions)
+
+    def forward(self, tokens, cache):
+        cache.tokens.extend(tokens.tolist())
+        return toys.ToyLogits(self.logits[tokens])
+
+
+@pytest.mark.parametrize("drafter", ["model", "lookup"])
+def test_the_whole_loop_samples_the_targets_exact_distribution(drafter):
+    target, warm, prompt = Markov(1), Sampling(1.0), np.array([2, 3, 1, 2])
+    exact = distribution(target.logits, 1.0)
+    followed = np.zeros((4, 4))
+    for seed in range(2500):
+
+        def opened(_cache, positions, seed=seed):
+            other = Markov(2)
+            cache = other.new_cache(positions)  # its own: a draft kept whole is caught up in the next one
+            model = ModelDrafter(other, cache, warm, np.random.default_rng([seed, 9]))
+            return model if drafter == "model" else PromptLookup()
+
+        seen = run(target, opened, prompt, Wanted(4, 1, warm, seed=seed), toys.ToyClock().time_once)
+        said = (2, *seen.tokens[:4])  # a fixed number, since longer cycles would bring their own bias
+        for before, after in itertools.pairwise(said):
+            followed[before, after] += 1
+    for token in range(4):
+        expected = exact[token] * followed[token].sum()
+        assert chisquare(followed[token], expected).pvalue > 1e-4
