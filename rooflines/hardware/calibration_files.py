@@ -79,12 +79,13 @@ def calibrations_of(device: str) -> tuple[Calibration, ...]:
     Args:
         device: id of its profile.
     """
-    found = [one for one in map(load_calibration, _named_after(device)) if one.device == device]
-    return tuple(sorted(found, key=preference))
+    return tuple(map(read_calibration, _files(device, "device")))
 
 
 def calibration_of(device: str) -> Calibration | None:
     """What a device is given where nothing is asked for: its own calibration, else one of its class.
+
+    Those of the user go before those that ship.
 
     Args:
         device: id of its profile.
@@ -92,38 +93,57 @@ def calibration_of(device: str) -> Calibration | None:
     Returns:
         None where neither exists; the transferable defaults serve then.
     """
-    own = calibrations_of(device)
-    if own:
-        return own[0]
-    # In TOML the keys of the top level precede the first table, so that most files need not be parsed.
-    mentioned = [name for name, file in _listed().items() if f'"{device}"' in _text(file).split("\n[", 1)[0]]
-    standing = [one for one in map(load_calibration, mentioned) if device in one.stands_for]
-    return min(standing, key=preference) if standing else None
+    first = next(iter((*_files(device, "device"), *_files(device, "stands_for"))), None)
+    return None if first is None else read_calibration(first)
 
 
-def _named_after(device: str) -> list[str]:
-    """Files of a device are named after it, so that finding them reads no others."""
-    return [name for name in list_calibrations() if name == device or name.startswith(f"{device}.")]
+def _files(device: str, field: str) -> list[Traversable]:
+    """Files whose `field` names a device, the one to prefer first."""
+    shipped = {file.name for file in _toml_files(data_folder())}
+    found = []
+    for file in _listed().values():
+        head = _head(file)
+        named = head.get(field, ())
+        if device == named or (isinstance(named, list) and device in named):
+            own = file.name not in shipped
+            found.append((not own, *_preference(str(head.get("stack", "")), file.name), file))
+    return [one[-1] for one in sorted(found, key=lambda one: one[:-1])]
+
+
+def _head(file: Traversable) -> dict[str, Any]:
+    """The keys of the top level, which precede the first table in TOML: the rest need not be parsed."""
+    try:
+        return tomllib.loads(_text(file).split("\n[", 1)[0])
+    except tomllib.TOMLDecodeError as error:
+        raise FileFormatError(f"calibration {file} is not valid TOML: {error}") from None
 
 
 def preference(calibration: Calibration) -> tuple[int, int, tuple[int, ...], str]:
     """What to sort calibrations of a device by: engine, then its own kernels, then the newest version."""
-    words = calibration.stack.split(" ")
+    return _preference(calibration.stack, calibration.name)
+
+
+def _preference(stack: str, name: str) -> tuple[int, int, tuple[int, ...], str]:
+    words = stack.split(" ")
     rank = _PREFERRED.index(words[0]) if words[0] in _PREFERRED else len(_PREFERRED)
     newest = tuple(-int(number) for number in re.findall(r"\d+", "".join(words[1:2])))
-    return rank, len(words), newest, calibration.name
+    return rank, len(words), newest, name
 
 
 def _listed() -> dict[str, Traversable]:
     """Files by name; a user's folder hides a shipped calibration of the same name."""
     found: dict[str, Traversable] = {}
     for folder in catalogue_folders():
-        inner = folder / FOLDER
-        if inner.is_dir():
-            for file in inner.iterdir():
-                if file.name.endswith(".toml") and file.is_file():
-                    found.setdefault(file.name.removesuffix(".toml"), file)
+        for file in _toml_files(folder):
+            found.setdefault(file.name.removesuffix(".toml"), file)
     return found
+
+
+def _toml_files(folder: Traversable) -> list[Traversable]:
+    inner = folder / FOLDER
+    if not inner.is_dir():
+        return []
+    return [file for file in inner.iterdir() if file.name.endswith(".toml") and file.is_file()]
 
 
 def read_calibration(file: Traversable | Path) -> Calibration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import get_args
 
 import pytest
@@ -189,3 +190,42 @@ def test_an_unknown_name_is_answered_with_near_ones(folder):
     write_calibration(calibration(name="mine.vllm"), folder / "mine.vllm.toml")
     with pytest.raises(UnknownNameError, match=r"did you mean 'mine\.vllm'"):
         load_calibration("mine-vllm")
+
+
+def test_a_calibration_of_the_user_goes_before_those_that_ship(folder):
+    """Whatever the file is called and whichever engine it is of."""
+    write_calibration(calibration(name="bench", stack="bench 1"), folder / "bench.toml")
+    assert calibration_of("h100-sxm5-80gb").name == "bench"
+    assert "h100-sxm5-80gb.vllm-0.24.0" in [one.name for one in calibrations_of("h100-sxm5-80gb")]
+
+
+def test_versions_are_compared_as_numbers(folder):
+    for version in ("0.9.1", "0.10.0"):
+        name = f"mine.vllm-{version}"
+        write_calibration(
+            calibration(name=name, device="mine", stack=f"vllm {version}"), folder / f"{name}.toml"
+        )
+    write_calibration(
+        calibration(name="mine.other", device="mine", stack="vllm 0.11.0 flashinfer"),
+        folder / "mine.other.toml",
+    )
+    assert [one.stack for one in calibrations_of("mine")] == [
+        "vllm 0.10.0",
+        "vllm 0.9.1",
+        "vllm 0.11.0 flashinfer",
+    ]
+
+
+def test_a_broken_file_in_the_folder_is_named(folder):
+    (folder / "broken.toml").write_text("name = \n", encoding="utf-8")
+    with pytest.raises(FileFormatError, match=r"broken\.toml is not valid TOML"):
+        calibration_of("mine")
+
+
+def test_the_file_in_the_documentation_is_a_calibration(root, tmp_path):
+    text = (root / "docs" / "calibration.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    file = tmp_path / "my-card.vllm-0.24.0.toml"
+    file.write_text(block, encoding="utf-8")
+    found = read_calibration(file)
+    assert found.find("linear", "bf16", "bf16").constants.overhead_s == pytest.approx(4e-6)
