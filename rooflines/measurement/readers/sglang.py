@@ -13,6 +13,7 @@ from rooflines.engines.sglang import accept_rate_meaning
 from rooflines.errors import FileFormatError, InputError
 from rooflines.measurement.readers.files import (
     Record,
+    milliseconds,
     number,
     optional_number,
     records_of,
@@ -20,10 +21,9 @@ from rooflines.measurement.readers.files import (
     require_version,
 )
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
-from rooflines.measurement.readers.vllm import milliseconds
 
 _TOOL: Final = "SGLang"
-_KNOWN: Final = ("0.4.", "0.5.")
+_KNOWN: Final = ("0.5.",)
 _DECODE: Final = re.compile(
     r"Decode batch.*?#running-req: (?P<running>\d+).*?accept len: (?P<length>\d+(?:\.\d+)?)"
     r"(?:, accept rate: (?P<rate>\d+(?:\.\d+)?))?"

@@ -13,6 +13,7 @@ from rooflines.errors import FileFormatError
 from rooflines.measurement.readers.files import (
     Record,
     decimals,
+    milliseconds,
     number,
     optional_number,
     record_of,
@@ -23,7 +24,6 @@ from rooflines.measurement.readers.pooling import Interval, pooled_survival
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
 
 _TOOL: Final = "vLLM (fields as of 0.33.0)"
-_MILLISECONDS: Final = re.compile(r"(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el|e2e_latency)_ms")
 # Releases differ in what stands before and behind these three.
 _LOG: Final = re.compile(
     r"SpecDecoding metrics: .*?Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
@@ -205,16 +205,3 @@ def _serving(record: Record, label: str, where: str) -> ServingRecord:
         output_tokens_per_s=number(record, "output_throughput", where),
         latencies_s=milliseconds(record, where),
     )
-
-
-def milliseconds(record: Record, where: str) -> dict[str, float]:
-    """Statistics such as ``mean_ttft_ms`` as seconds, by name without the unit.
-
-    Raises:
-        FileFormatError: one is no number.
-    """
-    return {
-        name.removesuffix("_ms"): number(record, name, where) / 1e3
-        for name in record
-        if _MILLISECONDS.fullmatch(name) and record[name] is not None
-    }
