@@ -18,12 +18,13 @@ EVERYWHERE: Final = "all"
 _UPPER: Final = 0.95  # upper end of a 90 % interval
 
 
-def log_ends(entry: OperatorConstants, region: str) -> tuple[float, float] | None:
+def log_ends(entry: OperatorConstants, region: str, *, new_shape: bool = True) -> tuple[float, float] | None:
     """Ends of the 90 % interval of ln(truth / prediction).
 
     Args:
         entry: constants with their residuals.
         region: part of the range; where it has no residuals, those of the whole range stand in.
+        new_shape: whether the prediction is of a shape that the constants never saw.
 
     Returns:
         None where no residuals are stated.
@@ -31,6 +32,8 @@ def log_ends(entry: OperatorConstants, region: str) -> tuple[float, float] | Non
     stated = entry.residual(region) or entry.residual(EVERYWHERE)
     if stated is None:
         return None
+    if not new_shape:
+        return stated.log_q05, stated.log_q95
     return widened_ends(stated.log_q05, stated.log_q95, entry.provenance.shapes)
 
 

@@ -12,7 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.hardware.calibration import ANY, Calibration
-from rooflines.hardware.calibration_files import calibration_of, calibrations_of, load_calibration
+from rooflines.hardware.calibration_files import (
+    calibration_of,
+    calibrations_of,
+    load_calibration,
+    transferable_calibration,
+)
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.timing.intervals import log_ends
 from rooflines.timing.machine import Machine, calibrated_machine, default_machine, textbook_machine
@@ -76,7 +81,7 @@ def choose(rows: KernelRows, calibration: str | Path = "auto") -> Chosen:
         found = load_calibration(calibration)
     if found is None:
         machine = default_machine(profile)
-        return Chosen(machine, None, own_stack=False, basis=machine.basis)
+        return Chosen(machine, transferable_calibration(), own_stack=False, basis=machine.basis)
     own = found.device == group.device and _same_stack(found.stack, group)
     basis = f"{found.name} ({found.stack})" + ("" if own else ", another stack")
     return Chosen(calibrated_machine(profile, found), found, own, basis)
@@ -144,7 +149,8 @@ def interval_s(rows: KernelRows, chosen: Chosen) -> tuple[Floats, Floats]:
     """Ends of the 90 % interval of each row (N each) (s), out of the residuals that the constants state.
 
     Errors of the kernels of one row are half shared, half independent: each counts by its share of the time.
-    A calibration of another stack adds the error that constants of one engine had on another's kernels.
+    A calibration of another stack adds the error that constants of one engine had on another's kernels; one
+    that was fitted to the shape of a row is not widened for having seen few shapes.
 
     Returns:
         NaN where nothing is stated.
@@ -176,11 +182,19 @@ def _elsewhere(operator: str, chosen: Chosen) -> float:
 def _log_ends(rows: KernelRows, chosen: Chosen, key: tuple[str, str, str]) -> tuple[Floats, Floats]:
     """Ends of ln(measured / predicted) for each row (N each)."""
     low, high = np.full(len(rows.region), np.nan), np.full(len(rows.region), np.nan)
-    entry = None if chosen.calibration is None else chosen.calibration.find(*key)
+    if chosen.calibration is None:
+        return low, high
+    entry = chosen.calibration.find(*key)
+    if entry is None or not entry.residuals:
+        # Constants without errors of their own are no better than the medians over devices.
+        entry = transferable_calibration().find(*key)
     if entry is None:
         return low, high
+    seen = in_sample(rows, chosen)
     for name in np.unique(rows.region):
-        ends = log_ends(entry, str(name))
-        if ends is not None:
-            low[rows.region == name], high[rows.region == name] = ends
+        here = rows.region == name
+        for known in (True, False):
+            ends = log_ends(entry, str(name), new_shape=not known)
+            if ends is not None:
+                low[here & (seen == known)], high[here & (seen == known)] = ends
     return low, high

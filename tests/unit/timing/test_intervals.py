@@ -58,3 +58,11 @@ def test_the_region_answers_first_then_the_whole_range():
     assert log_ends(one, "m <= 64") == pytest.approx((-0.1, 0.2))
     assert log_ends(one, "m > 512") == pytest.approx((-0.4, 0.5))
     assert log_ends(entry(0, ("m <= 64", -0.1, 0.2)), "m > 512") is None
+
+
+def test_a_shape_that_was_fitted_to_is_not_widened():
+    one = entry(3, ("all", -0.1, 0.2))
+    assert log_ends(one, "all", new_shape=False) == pytest.approx((-0.1, 0.2))
+    low, high = log_ends(one, "all")
+    assert low < -0.1
+    assert high > 0.2

@@ -118,7 +118,7 @@ def test_constants_that_a_stack_borrowed_are_not_its_own(shelf):
 def test_words_and_names_are_taken_as_they_are():
     one = rows(device="a100-pcie-40gb")
     assert choose(one, "textbook").calibration is None
-    assert choose(one, "none").calibration is None
+    assert choose(one, "none").calibration.device == "*"
     assert choose(one, "a100-pcie-40gb.sglang-1.0").calibration.stack == "sglang 1.0"
     with pytest.raises(UnknownNameError, match="calibration"):
         choose(one, "a100-pcie-40gb.sgl-1.0")
@@ -168,3 +168,10 @@ def test_nothing_stated_is_no_interval():
     low, high = interval_s(rows(), choose(rows(), "textbook"))
     assert np.isnan(low).all()
     assert np.isnan(high).all()
+
+
+def test_a_device_without_a_measurement_gets_the_errors_of_the_medians():
+    one = rows(device="rtx-4090")
+    low, high = interval_s(one, choose(one))
+    assert np.isfinite(low).all()
+    assert (high > 1.2 * low).all()
