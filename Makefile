@@ -75,7 +75,7 @@ SPEEDUP := build/check-speedup
 check-speedup: $(SMOLLM2)/config.json ## Measure, calibrate and check a small real model (bf16) here, in under 5 minutes
 	@rm -rf $(SPEEDUP) && mkdir -p $(SPEEDUP)
 	$(BIN)/rooflines measure machine --rounds 5 --output $(SPEEDUP)/machine.toml
-	$(BIN)/rooflines measure decode --model $(SMOLLM2) --rounds 8 --positions 1,2,4,5,8,12,16 --context 128,16,512 \
+	$(BIN)/rooflines measure decode --model $(SMOLLM2) --rounds 12 --positions 1,2,4,5,8,12,16 --context 128,16,512 \
 	  --batch 1,2,4,8 --depth 1,10,20 --prefill 64,128 --output $(SPEEDUP)/decode.json
 	$(BIN)/rooflines calibrate decode $(SPEEDUP)/decode.json --hardware $(SPEEDUP)/machine.toml \
 	  --output $(SPEEDUP)/calibration.toml

@@ -44,7 +44,7 @@ class Interval:
     high: float
 
     @classmethod
-    def of(cls, logs: Floats, count: int) -> Interval:
+    def of(cls, logs: Floats, count: int, other_sd: float = 0.0) -> Interval:
         """The first value, with the quantiles of the others around it.
 
         A bootstrap of few cycles is too narrow: its quantiles are those of a normal law where Student's
@@ -53,13 +53,16 @@ class Interval:
         Args:
             logs: of the value and of its draws, [1 + R].
             count: n, cycles that were drawn from.
+            other_sd: standard deviation of another, independent error.
         """
         from scipy.special import ndtri, stdtrit
 
         freedom, upper = max(count - 1, 1), (1.0 + LEVEL) / 2.0
         wider = float(stdtrit(freedom, upper) / ndtri(upper)) * math.sqrt(1.0 + 1.0 / freedom)
-        value, (low, high) = logs[0], np.quantile(logs[1:], (1.0 - upper, upper))
-        return cls(float(value), float(value - wider * (value - low)), float(value + wider * (high - value)))
+        value, (low, high) = float(logs[0]), np.quantile(logs[1:], (1.0 - upper, upper))
+        reach = float(ndtri(upper)) * other_sd
+        below, above = (math.hypot(wider * float(part), reach) for part in (value - low, high - value))
+        return cls(value, value - below, value + above)
 
     @property
     def exp(self) -> Interval:
@@ -153,30 +156,27 @@ def roofline(
         tolerance: largest ratio - 1 that passes.
         basis: of the calibration.
     """
-    cycles = case.cycles
-    rows = len(drawn)
-    generator = np.random.default_rng(1)
-    wrong = np.exp(predicted.log_sd * generator.standard_normal((3, rows)))
-    wrong[:, 0] = 1.0
-    draft = predicted.draft_s
+    cycles, draft = case.cycles, predicted.draft_s
     if draft is None:
         own = cycles.draft_sample_s if cycles.has_samples else cycles.draft_s
         basis = f"{basis}; draft time as timed in the run"
         draft_s = drawn @ own
     else:
-        draft_s = drawn @ (draft * speed) * wrong[2]
+        draft_s = drawn @ (draft * speed)
     return _layer(
         ROOFLINE,
         cycles,
         drawn,
-        step_s=(drawn @ predicted.plain_s) / (drawn @ cycles.tokens) * speed * wrong[0],
+        step_s=(drawn @ predicted.plain_s) / (drawn @ cycles.tokens) * speed,
         parts={
             "draft": draft_s,
-            "verify": drawn @ predicted.verify_s * speed * wrong[1],
+            "verify": drawn @ predicted.verify_s * speed,
             "overhead": overhead_s * drawn.sum(axis=1),
         },
         tolerance=tolerance,
         basis=basis,
+        pass_sd=predicted.log_sd,
+        calibrated=("verify",) if draft is None else ("verify", "draft"),
     )
 
 
@@ -189,8 +189,14 @@ def _layer(
     parts: Mapping[Part, Floats],
     tolerance: float,
     basis: str,
+    pass_sd: float = 0.0,
+    calibrated: tuple[Part, ...] = (),
 ) -> Layer:
-    """Compare; all arrays are of shape [R], sums over the cycles of a draw."""
+    """Compare; all arrays are of shape [R], sums over the cycles of a draw.
+
+    The errors of a calibration, `pass_sd` of the logarithm of the plain step and of each part in
+    `calibrated`, are taken as independent; a part counts by its share of the cycle.
+    """
     cycle_s = sum(parts.values(), start=np.zeros(len(drawn)))
     speedup = (drawn @ cycles.reported) * step_s / cycle_s
     difference = np.log(speedup / measured_speedup(cycles, drawn))
@@ -206,8 +212,10 @@ def _layer(
         "baseline": math.log(step_s[0] / seen_step),
         **shares(measured, expected),
     }
-    told, count = Interval.of(difference, len(cycles)), len(cycles)
-    predicted = Interval.of(np.log(speedup), count).exp
+    weight = [1.0, *(expected[part] / sum(expected.values()) for part in calibrated)]
+    count, model_sd = len(cycles), pass_sd * math.hypot(*weight)
+    told = Interval.of(difference, count, model_sd)
+    predicted = Interval.of(np.log(speedup), count, model_sd).exp
     return Layer(name, predicted, told, causes, judge(told, tolerance, count), basis)
 
 

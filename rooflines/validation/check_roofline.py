@@ -17,6 +17,7 @@ from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine, calibrated_machine
 from rooflines.timing.step_times import StepTable, StepTimer
 from rooflines.validation.check_cases import Case, Floats
+from rooflines.validation.decode_fit import WHOLE_PASSES
 from rooflines.validation.measured_model import first_layers, int4_storage, measured_model, quantised_copy
 
 # Residuals that a table of measured step times has: it states none, so its cells' own spread is assumed.
@@ -116,13 +117,13 @@ class Roofline:
 
 
 def _residual_sd(calibration: Calibration) -> float:
-    """Of whole passes that the fit left out, from the distance of their 5 % and 95 % quantiles."""
+    """Of passes through all layers that the fit left out, from their 5 % and 95 % quantiles."""
     sigmas = 2.0 * NormalDist().inv_cdf(_TAIL)
     spans = [
         (one.log_q95 - one.log_q05) / sigmas
         for entry in calibration.operators
         for one in entry.residuals
-        if one.region == "all" and entry.operator == "linear"
+        if one.region == WHOLE_PASSES and entry.operator == "linear"
     ]
     return max(spans, default=_TABLE_SD)
 

@@ -28,6 +28,8 @@ _LEAST_NOISE: Final = 0.01
 _VAGUE: Final = 0.25
 _OVERHEADS: Final = ("overhead of a kernel", "host time of a pass")
 _SOFT_ERROR: Final = 0.1  # errors beyond it count linearly
+# Region of passes through all layers: what decoding, verifying and drafting are.
+WHOLE_PASSES: Final = "all layers"
 _FARTHEST: Final = 7.0  # a coefficient moves by a factor of e^7 at most from where p = 1 puts it
 _TRACE: Final = 1e-3  # of the time of the pass that has most of it
 _WORTH: Final = 0.95  # a p other than 1 must shrink the error to this share
@@ -190,13 +192,17 @@ def regions(samples: Sequence[Sample]) -> dict[str, NDArray[np.bool_]]:
     """Parts of the range that residuals are told for, with the samples of each, shape [N]."""
     case = np.array([sample.case for sample in samples])
     width = np.array([sample.batch * sample.new_positions for sample in samples])
-    step = case == "step"
+    depth = np.array([sample.depth for sample in samples])
+    whole = depth == depth.max()
+    step = whole & (case == "step")
     found = {
         "all": np.ones(len(case), dtype=bool),
+        WHOLE_PASSES: step | (whole & (case == "draft")),
         "decode": step & (width == 1),
         "2-8 positions": step & (width > 1) & (width <= 8),  # noqa: PLR2004 - usual draft lengths
         "9 positions and more": step & (width > 8),  # noqa: PLR2004 - likewise
         "prefill": case == "prefill",
-        "draft": case == "draft",
+        "draft": whole & (case == "draft"),
+        "parts": ~whole,
     }
     return {name: chosen for name, chosen in found.items() if chosen.any()}

@@ -80,7 +80,15 @@ def test_a_smooth_maximum_is_told_from_a_sum(simulator, root):
 
 def test_residuals_are_of_passes_that_were_held_out(made):
     told = entry(made, "linear", "bf16").residuals
-    assert {one.region for one in told} >= {"all", "decode", "2-8 positions", "prefill", "draft"}
+    assert {one.region for one in told} >= {
+        "all",
+        "all layers",
+        "decode",
+        "2-8 positions",
+        "prefill",
+        "draft",
+        "parts",
+    }
     everything = told[0]
     assert everything.rows == 36
     assert not everything.in_sample
