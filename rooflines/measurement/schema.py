@@ -102,10 +102,10 @@ class Sample(Fact):
     """One thing that was timed several times; raw times in the order they were taken.
 
     Attributes:
-        case: ``step`` (a pass of the whole model with logits of every new position: decode, verify), ``prefill``
-            (with those of the last position only), ``head`` (last norm and output projection alone), ``draft``
-            (a pass of the int4 copy), ``empty`` (the host's work of a pass whose arithmetic costs next to
-            nothing), or a name of the drafter's.
+        case: ``step`` (a pass of the whole model with logits of every new position: decode, verify),
+            ``prefill`` (with those of the last position only), ``head`` (last norm and output projection
+            alone), ``draft`` (a pass of the int4 copy), ``empty`` (the host's work of a pass whose arithmetic
+            costs next to nothing), or a name of the drafter's.
         batch: sequences B.
         new_positions: new positions per sequence n.
         context: positions per sequence that were cached before, S.
