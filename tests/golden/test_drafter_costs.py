@@ -281,6 +281,12 @@ class TestSpecBundle:
         errors = [self.predicted(row) / row[-1] - 1.0 for row in self.DENSE]
         assert all(-0.25 <= error < 0 for error in errors)
 
+    def test_one_host_time_explains_both_chains_of_8b(self):
+        """About 1.4 ms a cycle, whatever the number of steps."""
+        step_s = float(served("h200-sxm-141gb", "llama-3.1-8b").decode(1.0, 1024.0).seconds)
+        missing = [(row[-1] - self.predicted(row)) * step_s for row in self.DENSE[:2]]
+        assert missing == pytest.approx([1.4e-3, 1.4e-3], rel=0.15)
+
     def test_configurations_are_ranked_as_measured(self):
         rows = (*self.DENSE, *self.EXPERTS)
         ranks = [
