@@ -135,7 +135,7 @@ def read_serving(path: Path) -> list[ServingRow]:
         for name in (*_TEXTS, *_NUMBERS)
     }
     numbers = {name: pd.to_numeric(columns[name], errors="coerce").tolist() for name in _NUMBERS}
-    texts = {name: columns[name].fillna("").astype(str).tolist() for name in _TEXTS}
+    texts = {name: columns[name].astype(object).fillna("").astype(str).tolist() for name in _TEXTS}
     rows = [
         ServingRow(
             path.name,
