@@ -203,12 +203,16 @@ def _inputs(loaded: LoadedModel, question: Question) -> Inputs:
 
 
 def _collected(parts: Sequence[Mapping[str, Any]]) -> tuple[tuple[SpeculationRun, ...], Stability]:
-    """The runs, and whether plain steps, which all of them contain, took the same time throughout."""
+    """The runs, and whether plain steps, which all of them contain, took the same time within a run.
+
+    Each is taken relative to its run's median: a machine that is slower in another run, or a longer context,
+    does not touch the ratios within this one.
+    """
     # Strict facts take lists for tuples from JSON only.
     runs = tuple(SpeculationRun.model_validate_json(json.dumps(part["run"])) for part in parts)
     waited = [part["run_delay_share"] for part in parts if part["run_delay_share"] is not None]
-    steps = [seconds for one in runs for seconds in one.plain_s]
-    return runs, judge(steps, float(np.mean(waited)) if waited else None)
+    relative = [seconds / float(np.median(one.plain_s)) for one in runs for seconds in one.plain_s]
+    return runs, judge(relative, float(np.mean(waited)) if waited else None)
 
 
 @contextmanager

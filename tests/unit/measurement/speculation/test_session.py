@@ -147,3 +147,25 @@ def test_words_go_through_the_chat_template_where_there_is_one():
     assert session._spoken(tokenizer, "four").tolist() == [4]
     tokenizer.chat_template = "any"
     assert np.array_equal(session._spoken(tokenizer, "four"), [1, 4, 2])
+
+
+def test_stability_is_judged_within_runs(loaded, tmp_path):
+    file = measure_speculation(loaded, _question("int4", lengths=(1,)), tmp_path / "out.json", _ignore)
+
+    def judged(*plain):
+        runs = [
+            run.model_copy(update={"plain_s": times}) for run, times in zip(file.runs, plain, strict=True)
+        ]
+        parts = [
+            {"run": run.model_dump(mode="json"), "run_delay_share": share}
+            for run, share in zip(runs, (0.25, None), strict=True)
+        ]
+        return session._collected(parts)[1]
+
+    steady = judged(
+        (1.0, 1.01, 0.99, 1.0), (3.0, 3.0, 3.03, 2.97)
+    )  # the machine was three times slower later
+    assert steady.stable
+    assert steady.iqr_share < 0.02
+    assert steady.run_delay_share == 0.25
+    assert not judged((1.0, 1.5, 1.0, 1.5), (1.0, 1.5, 1.0, 1.5)).stable
