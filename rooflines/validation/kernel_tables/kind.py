@@ -75,6 +75,7 @@ class Kind:
         variants: columns that tell groups apart, as one text.
         texts: further columns that are needed.
         variant: what tells the groups of this kind from those of others of the same file.
+        screen: reasons that only rows of several groups together show, '' for rows without one.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Kind:
     variants: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     variant: str = ""
+    screen: Callable[[pd.DataFrame], Texts] | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS: Final = (*LINEAR_KINDS, *ATTENTION_KINDS, *MOE_KINDS, *COLLECTIVE_KINDS, *SMALL_KINDS)
+_SCREENED: Final = "left out for"  # no table has such a column
 _HEADER: Final = 2  # the first row of values is line 2 of its file
 _MICRO: Final = 1e-6
 
@@ -101,6 +102,7 @@ def _numbers(frame: pd.DataFrame, kind: Kind, path: Path) -> pd.DataFrame:
                 + (f" (and {len(bad) - 1} more rows)" if len(bad) > 1 else "")
             )
         frame[name] = values
+    frame[_SCREENED] = kind.screen(frame) if kind.screen is not None else ""
     return frame
 
 
@@ -148,7 +150,8 @@ def _read_group(
     used = frame
     if len(frame):
         try:
-            why = kind.leave_out(frame, context)
+            screened = np.asarray(frame[_SCREENED], dtype=np.str_)
+            why = np.where(screened != "", screened, kind.leave_out(frame, context))
         except MissingPeakError as error:
             return (), (LeftOut(group, str(error), len(frame)), *_some(left_out))
         left_out += [LeftOut(group, str(one), int(np.sum(why == one))) for one in np.unique(why) if one]

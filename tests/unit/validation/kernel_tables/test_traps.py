@@ -77,3 +77,22 @@ def test_four_devices_without_links_between_pairs_are_left_out(root):
     found = read_kernel_table(root / "tests/reference/kernels/vidur_allreduce.csv")
     kept = {(rows.group.kernel, rows.group.variant) for rows in found.groups}
     assert kept == {("a100_pairwise_nvlink", "2 devices"), *(("h100_dgx", f"{n} devices") for n in (2, 4, 8))}
+
+
+def test_a_routing_that_slows_one_token_is_named_and_the_other_kept(tmp_path):
+    """One token hits two of eight experts under any routing, so 120 beside 70 us is another kernel."""
+    header = "gpu,engine,engine_version,moe_dtype,num_tokens,hidden_size,expert_ffn_size,top_k,num_experts,distribution,time_us"
+    cells = "b200_sxm,trtllm,1,nvfp4,{},4096,14336,2,8,{},{}"
+    given = [
+        (1, "balanced", 70),
+        (64, "balanced", 167),
+        (1, "power_law_1.2", 120),
+        (64, "power_law_1.2", 317),
+    ]
+    file = tmp_path / "rows.csv"
+    file.write_text("\n".join([header, *(cells.format(*row) for row in given)]) + "\n")
+    found = read_kernel_table(file)
+    assert {rows.group.variant for rows in found.groups} == {"balanced"}
+    (left,) = [one for one in found.left_out if one.group.variant == "power_law_1.2"]
+    assert left.rows == 2
+    assert "one token took longer" in left.reason
