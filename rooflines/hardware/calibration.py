@@ -96,7 +96,7 @@ class Provenance(Fact):
         stack: software that ran the kernels; may differ from the calibration's, which then borrowed.
         files: tables that the rows are from.
         rows: rows fitted to.
-        shapes: distinct weight or head shapes among them.
+        shapes: distinct weight or head shapes among them; devices, where the constants are their medians.
         shape_names: these shapes as tables name them (``4096x11008``), so that a row of one of them is known
             to be in sample.
         left_out: rows not fitted to, by reason.

@@ -31,7 +31,7 @@ class Machine:
         constants: constants of an operator on this device.
         basis: what the constants rest on, for the reader of a result.
         overhead_s: host time per pass that overlaps nothing (s).
-        calibration: where constants and their errors are stated; None for the textbook and the defaults.
+        calibration: where constants and their errors are stated; None for the textbook.
     """
 
     profile: HardwareProfile
@@ -39,6 +39,18 @@ class Machine:
     basis: str
     overhead_s: float = 0.0
     calibration: Calibration | None = None
+
+    def errors_of(self, operator: Operator) -> OperatorConstants | None:
+        """The entry whose residuals tell how wrong the time of an operator is; None for the textbook.
+
+        Constants without residuals of their own, and those of another device of the class, are no better than
+        the medians over devices.
+        """
+        if self.calibration is None:
+            return None
+        key = (operator.kind, operator.arithmetic, operator.storage)
+        own = self.calibration.find(*key) if self.calibration.device == self.profile.id else None
+        return own if own is not None and own.residuals else transferable_entry(*key)
 
     def link_bytes_per_s(self) -> float:
         """Bandwidth of one direction of the link between devices (bytes/s).
@@ -71,7 +83,11 @@ def default_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machin
         return transferable_entry(operator.kind, operator.arithmetic, operator.storage).constants
 
     return Machine(
-        profile, constants, "transferable default constants (not calibrated on this device)", overhead_s
+        profile,
+        constants,
+        "transferable default constants (not calibrated on this device)",
+        overhead_s,
+        transferable_calibration(),
     )
 
 

@@ -134,6 +134,7 @@ def _entry(
                 basis="transferable",
                 stack="several stacks",
                 rows=int(sum(len(one) for one in measured)),
+                shapes=len(kept),
                 note=f"medians over {', '.join(sorted(kept))}; errors of devices left out in turn",
             ),
             "residuals": residuals(

@@ -104,7 +104,7 @@ def test_medians_say_that_they_are_judged_by_devices_left_out():
 
 def test_words_choose_the_machine():
     assert make_machine("h100-sxm", "textbook").constants(linear()) == TEXTBOOK
-    assert make_machine("h100-sxm", "none").calibration is None
+    assert make_machine("h100-sxm", "none").calibration is transferable_calibration()
     assert make_machine("h100-sxm").calibration.name == "h100-sxm5-80gb.vllm-0.24.0"
     assert make_machine("h100-sxm", "h100-sxm5-80gb.sglang-0.5.14").calibration.stack == "sglang 0.5.14"
     assert make_machine("b300-sxm").calibration.device == "b200-sxm-180gb"
@@ -120,6 +120,16 @@ def test_overhead_of_zero_leaves_the_calibrations_own(tmp_path):
     assert make_machine("h100-sxm", str(file)).overhead_s == pytest.approx(2e-4)
     given = make_machine("h100-sxm", str(file), "1 ms").overhead_s
     assert format_quantity(given, "s") == "1 ms"
+
+
+def test_errors_are_the_devices_own_or_those_of_devices_left_out():
+    own = make_machine("h100-sxm")
+    assert own.errors_of(linear()) is own.calibration.find("linear", "bf16", "bf16")
+    medians = transferable_entry("linear", "bf16", "bf16")
+    assert make_machine("h100-pcie-80gb").errors_of(linear()) is medians
+    assert make_machine("mi300x").errors_of(linear()) is medians
+    assert make_machine("h100-sxm", "none").errors_of(linear()) is medians
+    assert make_machine("h100-sxm", "textbook").errors_of(linear()) is None
 
 
 def test_the_textbook_knows_no_calibration():
