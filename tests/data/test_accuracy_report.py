@@ -29,8 +29,8 @@ OUTSIDE = {
     "b200-sxm-180gb sglang 0.5.14 moe bf16": 0.46,
     "gb200 sglang 0.5.14 moe bf16": 0.47,
     "l40s sglang 0.5.14 moe bf16": 0.22,
-    # One token hits as many experts under any routing, but took 1.7 times as long under one as under the other.
-    "b200-sxm-180gb trtllm 1.3.0rc20 moe nvfp4": 0.75,
+    # Some layers were measured 1.7 times as slow as others of the same kernel.
+    "b200-sxm-180gb trtllm 1.3.0rc20 moe nvfp4": 0.65,
     # Custom all-reduces change their algorithm between 64 KiB and 2 MiB.
     "a100-sxm4-80gb sglang 0.5.9 collective bf16": 0.15,
     "a100-sxm4-80gb trtllm 1.0.0 collective bf16": 0.25,
