@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import pytest
 
@@ -37,18 +37,25 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def rooflines_check(request: pytest.FixtureRequest) -> Callable[..., CheckReport]:
     """Judge a file: ``rooflines_check(file, tolerance="10%")`` fails or skips the test by the verdict."""
-    return lambda file, **settings: _judge(request.config.rootpath, file, settings)
+    return lambda file, **settings: _judge(_report(request.config.rootpath, file, settings))
 
 
 @pytest.fixture
 def rooflines_report(request: pytest.FixtureRequest) -> CheckReport:
-    """The report on the file that the test's marker names; the test fails where it disagrees."""
+    """The report on the file that the test's marker names; where it disagrees, the test fails."""
     marker = request.node.get_closest_marker(MARKER)
     if marker is None or len(marker.args) != 1:
         raise pytest.UsageError(
             f'{request.node.nodeid} uses {_FIXTURE}: mark it @pytest.mark.{MARKER}("runs.json")'
         )
-    return _judge(request.config.rootpath, marker.args[0], marker.kwargs)
+    return _report(request.config.rootpath, marker.args[0], marker.kwargs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> None:
+    """Judge a marked test before it runs: as its failure, not as an error of a fixture."""
+    if isinstance(item, pytest.Function) and item.get_closest_marker(MARKER) and _FIXTURE in item.funcargs:
+        _judge(cast("CheckReport", item.funcargs[_FIXTURE]))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,17 +68,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.fixturenames.append(_FIXTURE)
 
 
-def _judge(root: Path, file: str | Path, given: dict[str, str]) -> CheckReport:
-    """The report, unless its verdict ends the test."""
+def _report(root: Path, file: str | Path, given: dict[str, str]) -> CheckReport:
+    """The report on a file; a mistake in what it is told ends the test in one line."""
     from rooflines.errors import RooflinesError
-    from rooflines.output.check_report import check_text
     from rooflines.validation.check_settings import read_settings, run_check, settings_of
 
     try:
-        settings = settings_of(given, root).over(read_settings(root))
-        report = run_check(root / file, settings)
+        return run_check(root / file, settings_of(given, root).over(read_settings(root)))
     except RooflinesError as error:
         raise pytest.UsageError(str(error)) from None
+
+
+def _judge(report: CheckReport) -> CheckReport:
+    """The report, unless its verdict ends the test."""
+    from rooflines.output.check_report import check_text
+
     if report.verdict == "disagree":
         pytest.fail(check_text(report), pytrace=False)
     if report.verdict == "cannot tell":

@@ -171,13 +171,13 @@ def _case_lines(case: CaseCheck) -> list[str]:
         f"{case.name}: {finding.rule} ({finding.severity}): {finding.text}" for finding in case.findings
     ]
     change = case.change
-    if change and (change.verdict != "agree" or change.difference.high < 0):
+    if change and (change.verdict != "agree" or change.faster):
         lines.append(f"{case.name}: {_changed(change)}")
     return lines
 
 
 def _changed(change: Change) -> str:
-    if change.verdict == "agree":
+    if change.faster:
         return f"faster than the accepted run ({change.accepted.value:.3g}x): accept this one anew"
     return f"accepted run {_difference(change.difference)}: {_made_of(change.causes)}"
 

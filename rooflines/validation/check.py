@@ -50,12 +50,14 @@ class Change:
         difference: ln(accepted / measured): above 0 it is slower now.
         causes: what each part adds to the difference, in shares of a plain step.
         verdict: disagree where it is slower by more than the tolerance.
+        faster: whether it is faster by more than the tolerance.
     """
 
     accepted: Interval
     difference: Interval
     causes: Mapping[Part, float]
     verdict: Verdict
+    faster: bool
 
     @property
     def largest(self) -> Part:
@@ -206,13 +208,15 @@ def _speeds(cases: Sequence[Case], predicted: Sequence[Predicted | None]) -> tup
         if known is None:
             return (1.0,) * len(cases)
         cycles = case.cycles
-        own = [cycles.plain_s.sum() / known.plain_s.sum()]
         passes = cycles.step_sample_s if cycles.has_samples else cycles.verify_s
-        own.append(passes.sum() / known.verify_s.sum())
+        own = {
+            "plain": float(cycles.plain_s.sum() / known.plain_s.sum()),
+            "passes": float(passes.sum() / known.verify_s.sum()),
+        }
         if known.draft_s is not None:
             drafts = cycles.draft_sample_s if cycles.has_samples else cycles.draft_s
-            own.append(drafts.sum() / known.draft_s.sum())
-        votes.append([float(one) for one in own])
+            own["draft"] = float(drafts.sum() / known.draft_s.sum())
+        votes.append(own)
     return machine_speed(votes)
 
 
@@ -287,7 +291,7 @@ def _change(case: Case, then: Case | None, tolerance: float) -> Change | None:
         **shares(_in_steps(case), _in_steps(then)),
     }
     accepted = Interval.of(np.log(measured_speedup(then.cycles, draws[1])), len(then.cycles)).exp
-    return Change(accepted, difference, causes, "agree" if faster else verdict)
+    return Change(accepted, difference, causes, "agree" if faster else verdict, faster)
 
 
 def _tau(case: Case) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
@@ -23,6 +24,8 @@ from rooflines.validation.measured_model import first_layers, int4_storage, meas
 # Residuals that a table of measured step times has: it states none, so its cells' own spread is assumed.
 _TABLE_SD: Final = 0.03
 _TAIL: Final = 0.95
+# Parts that drift together differ by no more than this (ln): calibrations miss by about as much.
+_SAME_SPEED: Final = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,24 +131,27 @@ def _residual_sd(calibration: Calibration) -> float:
     return max(spans, default=_TABLE_SD)
 
 
-def machine_speed(votes: Sequence[Sequence[float]]) -> tuple[float, ...]:
+def machine_speed(votes: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
     """How much slower than calibrated the machine ran during each case.
 
-    Drift slows everything alike; a fault slows one part. So the speed of a file is the median of what all
-    parts of all its cases say, and that of a case is its own vote nearest to it.
+    Drift slows everything alike; a fault slows one part, in one case or in all. So each part has one vote on
+    the speed of the file, its median over the cases, and the middle vote counts. Parts that vote otherwise are
+    not heard on single cases; of the others, the one nearest to the speed of the file says how fast a case
+    ran.
 
     Args:
         votes: by case, measured over calibrated time of each of its parts (plain steps, passes timed apart,
             drafts).
     """
-    logs = [np.log(np.asarray(one, dtype=float)) for one in votes]
-    every = np.concatenate(logs)
-    common = _nearest(every, float(np.median(every)))
-    return tuple(float(np.exp(_nearest(one, common))) for one in logs)
+    logs = [{part: math.log(value) for part, value in one.items()} for one in votes]
+    parts = sorted({part for one in logs for part in one})
+    medians = {part: float(np.median([one[part] for one in logs if part in one])) for part in parts}
+    common = _nearest(list(medians.values()), float(np.median(list(medians.values()))))
+    heard = {part for part, median in medians.items() if abs(median - common) <= _SAME_SPEED}
+    speeds = [[value for part, value in one.items() if part in heard] for one in logs]
+    return tuple(math.exp(_nearest(own, common)) if own else math.exp(common) for own in speeds)
 
 
-def _nearest(values: Floats, wanted: float) -> float:
+def _nearest(values: Sequence[float], wanted: float) -> float:
     """The value nearest to one wanted; of two equally near, the one nearer to no drift at all."""
-    distance = np.round(np.abs(values - wanted), 9)
-    best = values[distance == distance.min()]
-    return float(best[np.argmin(np.abs(best))])
+    return min(values, key=lambda value: (round(abs(value - wanted), 9), abs(value)))
