@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass, replace
 
 from rooflines.costs.storage import kv_cache_bytes
+from rooflines.errors import InputError
 from rooflines.serving.engine import Engine, StepCurve, step_curve
 from rooflines.serving.goodput import Objective, engines_needed, goodput_per_s, highest
 from rooflines.serving.lengths import Array
@@ -167,10 +168,15 @@ def make_fleet(engine: Engine, workload: Workload, transfer_bytes_per_s: float |
 
     Raises:
         DoesNotFitError: the memory does not hold one sequence.
-        InputError: a step has no room for a prompt.
+        InputError: a step has no room for a prompt, or the link carries nothing.
     """
     if transfer_bytes_per_s is None:
         return Fleet(engine, step_curve(engine, workload), workload.decode_tokens)
+    if not transfer_bytes_per_s > 0:
+        raise InputError(
+            f"the link between prefill and decode engines carries {transfer_bytes_per_s:g} bytes/s: it must be "
+            "above 0, such as '50 GB/s'"
+        )
     alone = step_curve(replace(engine, max_sequences=1), workload)
     target = engine.target
     sent = kv_cache_bytes(

@@ -103,6 +103,9 @@ def test_a_file_instead_of_the_terminal(tmp_path):
         (["--target=llama-3.1-405b"], "does not fit"),
         (["--percentile=100"], "percentile"),
         (["--kv-transfer=50"], "has no unit"),
+        (["--kv-transfer=0 B/s"], "above 0"),
+        (["--slo-tpot=0 s"], "above 0"),
+        (["--output-tokens=1"], "more than one token"),
     ],
 )
 def test_a_mistake_is_one_line(arguments, reason):
