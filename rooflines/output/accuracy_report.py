@@ -43,7 +43,8 @@ _TRIED: Final = """What was tried where a target is not met, and what was not:
   not help. Tables have one to three layers a stack, so a shape held out is a model never seen; the largest
   errors are compute-bound layers of a model unlike the others.
 - All-reduces: smooth sums of latency and bandwidth gained at small and large messages what they lost at those
-  between. Above 2 MiB, kernels switch algorithm, which two constants do not follow.
+  between. Custom kernels go from one stage to two at 256 or 512 KiB (csrc/custom_all_reduce.cuh of vLLM),
+  which one latency and one bandwidth do not follow.
 - Verify attention: no public table has several new positions over a long cache, so a verify pass of up to 32
   query rows per kv head is taken as equal to decode (as kernels of one new position and as many rows are),
   and anything wider is not measured.
