@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from rooflines.costs.cost import Operator
-from rooflines.errors import FileFormatError, ProfileError
+from rooflines.errors import FileFormatError, InputError, ProfileError
 from rooflines.hardware.calibration import CLASSES, Calibration, OperatorConstants
 from rooflines.hardware.calibration_files import transferable_calibration
 from rooflines.hardware.constants import TEXTBOOK, Constants
@@ -114,7 +114,15 @@ def calibrated_machine(
         profile: the device, or one of the same class.
         calibration: what was fitted.
         overhead_s: host time per pass (s); None for that of the calibration.
+
+    Raises:
+        InputError: a calibration without constants: a table of step times of one model.
     """
+    if calibration.steps and not calibration.operators:
+        raise InputError(
+            f"calibration {calibration.name} holds step times of one model and no constants: it answers for "
+            "rooflines check of that model; to predict others, fit constants (rooflines calibrate)"
+        )
     default = default_machine(profile)
     table: dict[tuple[str, str, str], Constants | None] = {}
 

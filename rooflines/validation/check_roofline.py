@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final
 
@@ -15,7 +15,7 @@ from rooflines.hardware.profile import HardwareProfile
 from rooflines.measurement.schema import Inputs
 from rooflines.models.spec import ModelSpec
 from rooflines.timing.deployment import Deployment
-from rooflines.timing.machine import Machine, calibrated_machine
+from rooflines.timing.machine import Machine, calibrated_machine, default_machine
 from rooflines.timing.step_times import StepTable, StepTimer
 from rooflines.validation.check_cases import Case, Floats
 from rooflines.validation.decode_fit import WHOLE_PASSES
@@ -70,9 +70,12 @@ class Roofline:
         Raises:
             RooflinesError: the file does not say what model it measured, or the profile lacks a peak.
         """
-        model, machine = measured_model(inputs), calibrated_machine(profile, calibration)
+        model = measured_model(inputs)
         if calibration.steps and not calibration.operators:
+            basis = f"measured step times T(n) with {calibration.stack} ({calibration.name})"
+            machine = replace(default_machine(profile), basis=basis)
             return cls(inputs, model, machine, StepTable.of(calibration.steps), _TABLE_SD)
+        machine = calibrated_machine(profile, calibration)
         return cls(inputs, model, machine, Deployment(model, machine), _residual_sd(calibration))
 
     @property
@@ -135,9 +138,9 @@ def machine_speed(votes: Sequence[Mapping[str, float]]) -> tuple[float, ...]:
     """How much slower than calibrated the machine ran during each case.
 
     Drift slows everything alike; a fault slows one part, in one case or in all. So each part has one vote on
-    the speed of the file, its median over the cases, and the middle vote counts. Parts that vote otherwise are
-    not heard on single cases; of the others, the one nearest to the speed of the file says how fast a case
-    ran.
+    the speed of the file, its median over the cases, and the middle vote counts. Parts that vote otherwise
+    are not heard on single cases; of the others, the one nearest to the speed of the file says how fast a
+    case ran.
 
     Args:
         votes: by case, measured over calibrated time of each of its parts (plain steps, passes timed apart,

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from rooflines.errors import InputError
-from rooflines.hardware.calibration import StepTime
+from rooflines.hardware.calibration import Calibration, StepTime
+from rooflines.hardware.catalogue import load_hardware
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import chain
+from rooflines.timing.machine import calibrated_machine
 from rooflines.timing.step_times import AdditiveSteps, StepTable
 
 # torch fp32 (MKL) on two cores: T(n) is not even monotonic.
@@ -112,3 +114,17 @@ def test_a_cycle_is_priced_on_a_table_by_hand():
     times = cycle_times(table(*CELLS), Copy(), 1.0, 128.0, 3.0)
     found = cycle(times, Acceptance.constant(0.9))
     assert found.speedup == pytest.approx((1 + 0.9 + 0.81 + 0.729) / (1 + 1.38))
+
+
+def test_a_table_of_steps_stands_for_no_constants():
+    """Silently taking defaults in their place would answer another question."""
+    table_only = Calibration(
+        name="mine",
+        device="a10",
+        stack="llama.cpp",
+        created="2026-01-01",
+        sources=("bench.json",),
+        steps=(StepTime(batch=1, new_positions=1, context=0, time_s=0.01),),
+    )
+    with pytest.raises(InputError, match="holds step times of one model and no constants"):
+        calibrated_machine(load_hardware("a10"), table_only)
