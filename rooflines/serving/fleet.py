@@ -174,7 +174,7 @@ def make_fleet(engine: Engine, workload: Workload, transfer_bytes_per_s: float |
         return Fleet(engine, step_curve(engine, workload), workload.decode_tokens)
     if not transfer_bytes_per_s > 0:
         raise InputError(
-            f"the link between prefill and decode engines carries {transfer_bytes_per_s:g} bytes/s: it must be "
+            f"the link from prefill to decode engines carries {transfer_bytes_per_s:g} bytes/s: it must be "
             "above 0, such as '50 GB/s'"
         )
     alone = step_curve(replace(engine, max_sequences=1), workload)
