@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,11 @@ def test_passes_of_one_name_are_wrong_alike(served):
     deployment, machine = served
     one = pass_estimate(deployment.decode(1.0, 1024.0), machine, "decode")
     assert (one / one).log_sd == pytest.approx(0.0)
+
+
+def test_the_example_of_the_documentation_runs(root, capsys):
+    text = (root / "docs" / "calibration.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    exec(compile(block, "calibration.md", "exec"), {})  # noqa: S102 - our own document
+    low, high = map(float, re.findall(r"\d\.\d+", capsys.readouterr().out))
+    assert 0.8 < low < 1.0 < high < 1.3
