@@ -16,6 +16,7 @@ from rooflines.measurement.speculation.choices import parse_drafter
 from rooflines.measurement.speculation.loop import Wanted, run
 from rooflines.measurement.speculation.sampling import Sampling
 from rooflines.measurement.speculation.torch_models import TorchModel, TorchModels
+from rooflines.measurement.threads import computing_threads
 from rooflines.measurement.transformers_runner import TransformersRunner
 
 pytestmark = pytest.mark.torch
@@ -37,6 +38,13 @@ def _transformers_model(seed=0, vocabulary=96):
         initializer_range=0.2,
     )
     return LlamaForCausalLM(config).eval()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    """Threads that wait for each other take seconds where others keep the cores busy."""
+    with computing_threads(1):
+        yield
 
 
 @pytest.fixture(scope="module")
