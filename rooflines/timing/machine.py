@@ -1,7 +1,7 @@
 """A machine: a hardware profile and the constants that its kernels attain.
 
 Three kinds: *textbook* (the datasheet, all efficiencies 1), *default* (transferable constants for devices
-that nobody measured here) and *calibrated*.
+that nobody measured here; what a profile measured on the machine itself sustains) and *calibrated*.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rooflines.costs.cost import Operator
 from rooflines.errors import FileFormatError, InputError, ProfileError
 from rooflines.hardware.calibration import CLASSES, Calibration, OperatorConstants
 from rooflines.hardware.calibration_files import transferable_calibration
-from rooflines.hardware.constants import TEXTBOOK, Constants
+from rooflines.hardware.constants import DEFAULT_SHARPNESS, TEXTBOOK, Constants
 from rooflines.hardware.profile import HardwareProfile
 
 # Over PCIe there is no custom kernel: NCCL's 12-24 us, and 0.05-0.5 of the link depending on its topology.
@@ -75,7 +75,12 @@ def textbook_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machi
 
 
 def default_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machine:
-    """Medians over the measured devices, by operator class; the result is marked as not calibrated."""
+    """Medians over the measured devices, by operator class; the result is marked as not calibrated.
+
+    A profile that was measured on the machine itself states what kernels sustain, so nothing is taken off it.
+    """
+    if profile.memory_bandwidth is not None and profile.memory_bandwidth.basis == "measured":
+        return _sustained_machine(profile, overhead_s)
 
     def constants(operator: Operator) -> Constants:
         if operator.kind == "collective" and profile.interconnect_per_direction is None:
@@ -89,6 +94,16 @@ def default_machine(profile: HardwareProfile, overhead_s: float = 0.0) -> Machin
         overhead_s,
         transferable_calibration(),
     )
+
+
+def _sustained_machine(profile: HardwareProfile, overhead_s: float) -> Machine:
+    """What a profile measured on the machine itself says: efficiencies are 1 by definition.
+
+    On a CPU one core both loads and computes, so memory and arithmetic add (p = 1).
+    """
+    sustained = Constants(sharpness=1.0 if profile.kind == "cpu" else DEFAULT_SHARPNESS)
+    basis = "rates that this machine sustains (measured), of kernels without overhead: not calibrated"
+    return Machine(profile, lambda _: sustained, basis, overhead_s)
 
 
 @cache

@@ -134,3 +134,13 @@ def test_errors_are_the_devices_own_or_those_of_devices_left_out():
 
 def test_the_textbook_knows_no_calibration():
     assert textbook_machine(H100).calibration is None
+
+
+def test_nothing_is_taken_off_what_was_measured_on_the_machine_itself():
+    entry = H100.memory_bandwidth.model_copy(update={"basis": "measured"})
+    own = H100.model_copy(update={"memory_bandwidth": entry})
+    assert default_machine(own).constants(linear()) == Constants(sharpness=2.5)
+    core = own.model_copy(update={"kind": "cpu"})
+    assert default_machine(core).constants(linear()) == Constants(sharpness=1.0)
+    assert "not calibrated" in default_machine(core).basis
+    assert calibrated_machine(own, calibration()).constants(linear()) == MINE
