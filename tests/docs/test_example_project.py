@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from rooflines.cli.check import check
+from rooflines.validation.check_settings import CheckSettings, run_check
 
 
 @pytest.fixture
@@ -102,3 +105,30 @@ def test_the_action_and_the_workflow_use_options_that_exist(root):
     given = set(re.findall(r"^ {10}([a-z]+):", workflow, re.MULTILINE)) - {"path", "name"}
     inputs = set(re.findall(r"^  ([a-z]+):$", action.partition("outputs:")[0], re.MULTILINE))
     assert {"file", "calibration", "hardware"} <= given & inputs
+
+
+def test_the_figures_in_the_document_are_those_of_the_recorded_runs(root):
+    folder = root / "docs" / "example-project" / "measurements"
+    settings = CheckSettings(
+        calibration=str(folder / "calibration.toml"), hardware=str(folder / "machine.toml")
+    )
+    cases = run_check(folder / "runs.json", settings).cases
+    speedups = [case.measured.value for case in cases]
+    errors = [
+        [
+            abs(math.expm1(layer.difference.value))
+            for case in cases
+            for layer in case.layers
+            if layer.name == name
+        ]
+        for name in ("composition", "roofline")
+    ]
+    errors.append([abs(case.leviathan / case.measured.value - 1.0) for case in cases])
+    composition, roofline, leviathan = ((np.median(one), max(one)) for one in errors)
+    told = " ".join((root / "docs" / "check.md").read_text(encoding="utf-8").split())
+    assert (
+        f"eight cases, measured speedup {min(speedups):.2f} to {max(speedups):.2f}; composition off by "
+        f"{100 * composition[0]:.1f} % in the median and {100 * composition[1]:.1f} % at most, roofline by "
+        f"{100 * roofline[0]:.1f} % and {100 * roofline[1]:.1f} %, Leviathan's formula by "
+        f"{100 * leviathan[0]:.0f} % and {100 * leviathan[1]:.0f} %."
+    ) in told
