@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from rooflines.errors import InputError
-from rooflines.output.tables import render
+from rooflines.output.tables import Columns, quantities, render
 from rooflines.studies.plan import Plan
-from rooflines.units import format_quantity
 
 # Columns of the tables, with their titles.
 _SHOWN: Final = {
@@ -84,17 +84,36 @@ def plan_text(answer: Plan, fmt: str) -> str:
         return render(answer.columns(), fmt)
     if fmt not in ("text", "markdown"):
         raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
+    (_, cycles), *others = plan_tables(answer).items()
     parts = [
         answer.text,
-        f"Basis: {answer.basis}. Acceptance: {_acceptance(answer)}, as given.",
-        render(_readable(answer), fmt),
-        render(_memory(answer), fmt, "Memory of one device"),
-        render(_break_even(answer), fmt, "What would change the answer"),
-        *([render(_schedule(answer), fmt, "Draft by batch")] if answer.schedule else ()),
-        *_asked_for(answer, fmt),
-        "Not modelled: " + "; ".join(answer.not_modeled) + ".",
+        basis_text(answer),
+        render(cycles, fmt),
+        *(render(columns, fmt, title) for title, columns in others),
+        not_modeled_text(answer),
     ]
     return "\n\n".join(parts)
+
+
+def plan_tables(answer: Plan) -> dict[str, Columns]:
+    """The tables of a plan by title, cycles first; times and sizes as `Quantity`."""
+    return {
+        "Cycles": _cycles(answer),
+        "Memory of one device": _memory(answer),
+        "What would change the answer": _break_even(answer),
+        **({"Draft by batch": _schedule(answer)} if answer.schedule else {}),
+        **_asked_for(answer),
+    }
+
+
+def basis_text(answer: Plan) -> str:
+    """What the numbers rest on."""
+    return f"Basis: {answer.basis}. Acceptance: {_acceptance(answer)}, as given."
+
+
+def not_modeled_text(answer: Plan) -> str:
+    """What the numbers leave out."""
+    return "Not modelled: " + "; ".join(answer.not_modeled) + "."
 
 
 def _acceptance(answer: Plan) -> str:
@@ -104,7 +123,7 @@ def _acceptance(answer: Plan) -> str:
     return ", ".join(f"{entry['drafter']} {entry['acceptance']}" for entry in answer.acceptances)
 
 
-def _schedule(answer: Plan) -> dict[str, list[object]]:
+def _schedule(answer: Plan) -> Columns:
     several = len(answer.question.drafters) > 1
     return {
         "batch": [
@@ -119,41 +138,38 @@ def _schedule(answer: Plan) -> dict[str, list[object]]:
     }
 
 
-def _asked_for(answer: Plan, fmt: str) -> list[str]:
+def _asked_for(answer: Plan) -> dict[str, Columns]:
     tables = (
         (answer.verify_budget, _BUDGET, "How much of a draft to verify"),
         (_spaced(answer.best_trees), _TREES, "Best tree"),
         (answer.realities, _REALITIES, "Where a cycle goes (in plain decode steps, and in drafted tokens)"),
         (answer.marginal, _MARGINAL, "What each further token adds"),
     )
-    return [
-        render({title: [row[name] for row in rows] for name, title in titles.items()}, fmt, heading)
+    return {
+        heading: {title: [row[name] for row in rows] for name, title in titles.items()}
         for rows, titles, heading in tables
         if rows
-    ]
+    }
 
 
 def _spaced(trees: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "widths": " ".join(map(str, row["widths"]))} for row in trees]
 
 
-def _readable(answer: Plan) -> dict[str, list[object]]:
+def _cycles(answer: Plan) -> Columns:
     columns = answer.columns()
     if len(set(columns["drafter"])) == 1:
         columns.pop("drafter")
     return {
-        title: [
-            format_quantity(float(str(value)), "s") if name.endswith("_s") and value is not None else value
-            for value in columns[name]
-        ]
-        if name != "tokens_per_s"
+        title: quantities(columns[name], "s")
+        if name.endswith("_s") and name != "tokens_per_s"
         else columns[name]
         for name, title in _SHOWN.items()
         if name in columns
     }
 
 
-def _memory(answer: Plan) -> dict[str, list[object]]:
+def _memory(answer: Plan) -> Columns:
     names = {
         "batch": "batch",
         "weights_bytes": "weights",
@@ -165,17 +181,16 @@ def _memory(answer: Plan) -> dict[str, list[object]]:
         "fits": "fits",
         "largest_batch": "largest batch",
     }
-    shown: dict[str, list[object]] = {}
+    shown: dict[str, Sequence[object]] = {}
     if len({row["drafter"] for row in answer.memory}) > 1:
         shown["for"] = [row["drafter"] for row in answer.memory]
     for key, title in names.items():
-        shown[title] = [
-            format_quantity(row[key], "byte") if key.endswith("_bytes") else row[key] for row in answer.memory
-        ]
+        values = [row[key] for row in answer.memory]
+        shown[title] = quantities(values, "byte") if key.endswith("_bytes") else values
     return shown
 
 
-def _break_even(answer: Plan) -> dict[str, list[object]]:
+def _break_even(answer: Plan) -> Columns:
     return {
         "batch": [entry["batch"] for entry in answer.recommendation],
         "draft": [entry["draft_length"] for entry in answer.recommendation],

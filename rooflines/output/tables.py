@@ -9,13 +9,28 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rooflines.errors import InputError
+from rooflines.units import Dimension, format_quantity
 
 FORMATS: Final = ("text", "markdown", "csv", "json")
 Columns = Mapping[str, Sequence[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number that people read with its unit, and machines in SI.
+
+    Attributes:
+        value: in SI units.
+        dimension: what it is.
+    """
+
+    value: float
+    dimension: Dimension
 
 
 def render(columns: Columns, fmt: str, title: str | None = None) -> str:
@@ -52,8 +67,14 @@ def render(columns: Columns, fmt: str, title: str | None = None) -> str:
     return "\n".join([*heading, *body])
 
 
+def quantities(values: Iterable[object], dimension: Dimension) -> list[Quantity | None]:
+    """Numbers of one dimension as cells; what is missing stays empty."""
+    return [None if value is None else Quantity(float(str(value)), dimension) for value in values]
+
+
 def plain(value: object) -> object:
     """A value as JSON takes it: NumPy scalars become Python's, what is not finite becomes null."""
+    value = value.value if isinstance(value, Quantity) else value
     item = getattr(value, "item", None)
     value = item() if callable(item) and getattr(value, "ndim", 0) == 0 else value
     if isinstance(value, float) and not math.isfinite(value):
@@ -63,6 +84,8 @@ def plain(value: object) -> object:
 
 def readable(value: object, digits: int = 4) -> str:
     """A value as people read it: a few significant digits, no exponent where none is needed."""
+    if isinstance(value, Quantity):
+        return format_quantity(value.value, value.dimension)
     value = plain(value)
     if value is None:
         return ""
@@ -77,7 +100,11 @@ def readable(value: object, digits: int = 4) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(plain(value), int | float) and not isinstance(value, bool)
+    return (
+        not isinstance(value, Quantity)
+        and isinstance(plain(value), int | float)
+        and not isinstance(value, bool)
+    )
 
 
 def _csv(columns: Columns, rows: Sequence[Sequence[object]]) -> str:
