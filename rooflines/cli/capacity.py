@@ -11,46 +11,18 @@ from rooflines.cli.options import (
     architecture_options,
     calibration_option,
     deployment_options,
-    document_text,
     emit,
     format_option,
     hardware_option,
+    html_option,
     output_option,
 )
 from rooflines.errors import InputError
-from rooflines.output.tables import render
-from rooflines.units import format_quantity
 
 if TYPE_CHECKING:
-    from rooflines.studies.capacity import Capacity, ServedOption
+    from rooflines.studies.capacity import ServedOption
 
 _COUNT: Final = click.IntRange(1, 10**7)
-_FLEET: Final = {
-    "option": "option",
-    "drafter": "drafter",
-    "largest_batch": "largest batch",
-    "saturation_requests_per_s": "saturates at requests/s",
-    "goodput_requests_per_s": "goodput requests/s",
-    "goodput_tokens_per_s_per_card": "goodput tokens/s/card",
-    "engines": "engines",
-    "cards": "cards",
-    "tokens_per_s_per_card": "tokens/s/card",
-    "price_per_hour": "price/hour",
-    "price_per_million_tokens": "price/M tokens",
-    "energy_upper_bound_j_per_token": "energy J/token (upper bound, TDP)",
-}
-_TIMES: Final = {
-    "batch": "batch",
-    "draft_length": "draft",
-    "utilisation": "utilisation",
-    "tpot_s": "TPOT",
-    "tpot_quantile_s": "TPOT at share",
-    "ttft_s": "TTFT",
-    "ttft_quantile_s": "TTFT at share",
-    "gap_p50_s": "step gap p50",
-    "gap_p95_s": "p95",
-    "gap_p99_s": "p99",
-}
 _KEYS: Final = ("hardware", "tp", "ep", "weight-dtype", "kv-dtype", "drafter", "price")
 
 
@@ -146,6 +118,7 @@ def _promise_options(command: Any) -> Any:  # noqa: ANN401 - click decorates cal
     type=click.Path(dir_okay=False, path_type=Path),
     help="Draw tokens/s per card against per user (.svg, .png, .pdf).",
 )
+@html_option
 @format_option
 @output_option
 def capacity(
@@ -160,11 +133,13 @@ def capacity(
     weight_dtype: str | None,
     kv_dtype: str | None,
     figure: Path | None,
+    html: Path | None,
     fmt: str,
     output: Path | None,
     **asked: Any,  # noqa: ANN401 - the rest is passed on by name
 ) -> None:
     """How many cards for a load, with speculation or without?"""
+    from rooflines.output.capacity_text import capacity_text
     from rooflines.output.figures.style import file_type
     from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
 
@@ -188,6 +163,12 @@ def capacity(
         with figure_style():
             save_figure(pareto_figure(answer.pareto, title=target), figure)
         click.echo(f"wrote {figure}", err=True)
+    if html is not None:
+        from rooflines.output.capacity_page import capacity_page
+        from rooflines.output.page import write_page
+
+        write_page(capacity_page(answer), html)
+        click.echo(f"wrote {html}", err=True)
     emit(capacity_text(answer, fmt), output)
 
 
@@ -228,79 +209,3 @@ def _number(given: dict[str, str], key: str, kind: type, default: float | None) 
     except ValueError:
         raise InputError(f"option {key}={given[key]!r}: a number is needed") from None
     return value
-
-
-def capacity_text(answer: Capacity, fmt: str) -> str:
-    """An answer in any of the formats.
-
-    Raises:
-        InputError: an unknown format.
-    """
-    if fmt == "json":
-        return document_text(answer.document())
-    if fmt == "csv":
-        return render({name: [row[name] for row in answer.rows] for name in answer.rows[0]}, fmt)
-    if fmt not in ("text", "markdown"):
-        raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
-    share = f"{answer.question.share:.0%}"
-    parts = [
-        answer.text,
-        f"Basis: {'; '.join(answer.basis)}.",
-        _table(answer.rows, _FLEET, fmt, "What each option carries and needs"),
-        _table(
-            answer.rows,
-            {"option": "option", "drafter": "drafter", **_TIMES},
-            fmt,
-            f"One engine (share: {share})",
-        ),
-        _table(
-            answer.loads,
-            {
-                "option": "option",
-                "drafter": "drafter",
-                "rate_requests_per_s": "requests/s",
-                "overloaded": "overloaded",
-                **_TIMES,
-                "tokens_per_s_per_card": "tokens/s/card",
-            },
-            fmt,
-            "One engine by load",
-        ),
-    ]
-    if answer.exchanges:
-        names = {
-            "option": "option",
-            "phase": "phase",
-            "tokens_per_step": "tokens/step",
-            "exchange_s": "exchange",
-            "share_of_step": "share of step",
-            "bound": "bound",
-        }
-        parts.append(_table(answer.exchanges, names, fmt, "Expert exchange: decode and prefill"))
-    parts.append("Not modelled: " + "; ".join(answer.not_modeled) + ".")
-    return "\n\n".join(parts)
-
-
-def _table(rows: list[dict[str, Any]], names: dict[str, str], fmt: str, title: str) -> str:
-    """The columns that hold anything, times with their units; names that never change are left out."""
-    columns: dict[str, list[object]] = {}
-    for key, heading in names.items():
-        values = [row[key] for row in rows]
-        empty = all(value is None for value in values)
-        constant = key in ("option", "drafter", "overloaded") and len(rows) > 1 and len(set(values)) == 1
-        if not empty and not constant:
-            columns[heading] = (
-                [
-                    format_quantity(value, "s")
-                    if key.endswith("_s") and key != "tokens_per_s" and value is not None
-                    else value
-                    for value in values
-                ]
-                if not _is_rate(key)
-                else values
-            )
-    return render(columns, fmt, title)
-
-
-def _is_rate(key: str) -> bool:
-    return "_per_s" in key

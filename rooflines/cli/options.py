@@ -65,6 +65,15 @@ def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def html_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--html``."""
+    return click.option(
+        "--html",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Also write one self-contained page with figures, to mail or attach.",
+    )(command)
+
+
 def hardware_option(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--hardware``."""
     return click.option(

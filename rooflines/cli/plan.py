@@ -15,6 +15,7 @@ from rooflines.cli.options import (
     emit,
     format_option,
     hardware_option,
+    html_option,
     output_option,
     parse_integers,
     read_document,
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
 @deployment_options
 @architecture_options
 @calibration_option
+@html_option
 @format_option
 @output_option
 def plan(
@@ -102,6 +104,7 @@ def plan(
     routing: str,
     encoder_positions: int | None,
     calibration: str,
+    html: Path | None,
     fmt: str,
     output: Path | None,
 ) -> None:
@@ -136,6 +139,12 @@ def plan(
     )
     for note in answer.warnings:
         click.echo(f"rooflines: warning: {note}", err=True)
+    if html is not None:
+        from rooflines.output.page import write_page
+        from rooflines.output.plan_page import plan_page
+
+        write_page(plan_page(answer), html)
+        click.echo(f"wrote {html}", err=True)
     if engine is not None:
         from rooflines.output.engine_settings import engine_settings
 

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from rooflines.output.figures.speedup import speedup_figure
 from rooflines.output.figures.style import figure_style, save_figure
 from rooflines.output.tables import render
 from rooflines.studies.plan import Plan, PlanQuestion, make_plan
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # The plan that `make plan` answers, and the README shows.
 DEFAULT_QUESTION: Final = PlanQuestion(
@@ -26,11 +29,13 @@ DEFAULT_QUESTION: Final = PlanQuestion(
 )
 
 
-def draw_plan(plan: Plan, path: Path) -> None:
-    """Draw speedup against draft length at the batches asked for, and against every power of two that fits.
+def plan_figure(plan: Plan) -> Figure:
+    """Speedup against draft length at the batches asked for, and against every power of two that fits.
+
+    Call it within `figure_style`.
 
     Raises:
-        RooflinesError: whatever the plan refuses, nothing fits, or the file cannot be written.
+        InputError: nothing of the plan fits in memory.
     """
     question = plan.question
     room = max((row["largest_batch"] for row in plan.memory), default=1)
@@ -41,8 +46,17 @@ def draw_plan(plan: Plan, path: Path) -> None:
         f"{question.target} on {question.tensor_parallel} x {question.hardware}, drafting: "
         f"{', '.join(question.drafters)}, acceptance {question.acceptance}, context {question.context}"
     )
+    return speedup_figure(first, wide.rows, wide.crossover_batch, title)
+
+
+def draw_plan(plan: Plan, path: Path) -> None:
+    """Write the figure of a plan.
+
+    Raises:
+        RooflinesError: nothing fits, or the file cannot be written.
+    """
     with figure_style():
-        save_figure(speedup_figure(first, wide.rows, wide.crossover_batch, title), path)
+        save_figure(plan_figure(plan), path)
 
 
 def write_plan(question: PlanQuestion, folder: Path, as_text: Callable[[Plan], str]) -> list[Path]:

@@ -126,3 +126,13 @@ def test_a_bad_trace_is_one_line(tmp_path):
     assert result.exit_code == 2
     (line,) = result.stderr.splitlines()
     assert "line 3: arrival_s is -3" in line
+
+
+def test_a_page_is_written_beside_the_answer(tmp_path):
+    result = run(f"--html={tmp_path / 'a.html'}", "--format=json")
+    assert result.exit_code == 0, result.stderr
+    page = (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert json.loads(result.stdout)["answer"]["text"] in page
+    refused = run(f"--html={tmp_path / 'a.txt'}")
+    assert refused.exit_code == 2
+    assert ".html" in refused.stderr

@@ -217,3 +217,11 @@ def test_a_document_that_is_no_plan_is_refused_in_one_line(tmp_path, old):
     assert isinstance(result.exception, SystemExit)
     assert len(result.stderr.splitlines()) == 1
     assert "the earlier answer" in result.stderr
+
+
+def test_a_page_is_written_beside_the_answer(tmp_path):
+    answer = document(batch="1,8", html=str(tmp_path / "a.html"))
+    assert answer["answer"]["text"] in (tmp_path / "a.html").read_text(encoding="utf-8")
+    refused = plan(html=str(tmp_path / "a.txt"))
+    assert refused.exit_code == 2
+    assert ".html" in refused.stderr
