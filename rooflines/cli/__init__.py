@@ -5,7 +5,6 @@ Commands are imported only when they are called, so that `rooflines --help` answ
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Sequence
@@ -14,7 +13,8 @@ from typing import Any, Final, NoReturn
 import click
 
 from rooflines import __version__
-from rooflines.errors import RooflinesError, UnknownNameError
+from rooflines.cli.lazy import LazyGroup
+from rooflines.errors import RooflinesError
 
 # Command -> (where it is, its line in the help). A test keeps the line equal to the command's own.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -49,25 +49,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one only to run it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Commands in the order people meet them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
-        """Import one command."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, attribute = COMMANDS[cmd_name][0].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+class CommandLine(LazyGroup):
+    """The top of the command line: an expected error is one line with its exit code."""
 
     def main(
         self,
@@ -97,14 +80,6 @@ class LazyGroup(click.Group):
             sys.exit(0)
         sys.exit(code if isinstance(code, int) else 0)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; a typo is answered with near matches."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise UnknownNameError("command", args[0], COMMANDS, "(see rooflines --help)")
-        return super().resolve_command(ctx, args)
-
 
 def _fail(message: str, code: int) -> NoReturn:
     click.echo(f"rooflines: {' '.join(message.split())}", err=True)
@@ -112,7 +87,10 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 @click.group(
-    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    cls=CommandLine,
+    table=COMMANDS,
+    noun="command",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="rooflines")
 def main() -> None:

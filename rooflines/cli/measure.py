@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Final
 
 import click
 
+from rooflines.cli.lazy import LazyGroup
 from rooflines.cli.options import emit, parse_integers
-from rooflines.errors import InputError, UnknownNameError
+from rooflines.errors import InputError
 from rooflines.units import parse_quantity
 
 # Command -> (where it is, its line in the help); each is imported only to run it.
@@ -28,28 +28,7 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class MeasureGroup(click.Group):
-    """A group that imports a command only to run it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Commands in the order people meet them."""
-        return list(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
-        """Import one command; a typo is answered with near matches."""
-        if cmd_name not in SUBCOMMANDS:
-            raise UnknownNameError("measurement", cmd_name, SUBCOMMANDS, f"(known: {', '.join(SUBCOMMANDS)})")
-        module, attribute = SUBCOMMANDS[cmd_name][0].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in SUBCOMMANDS.items()])
-
-
-@click.group(cls=MeasureGroup)
+@click.group(cls=LazyGroup, table=SUBCOMMANDS, noun="measurement")
 def measure() -> None:
     """Time this machine and what runs on it."""
 

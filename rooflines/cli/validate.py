@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Final
 
 import click
 
+from rooflines.cli.lazy import LazyGroup
 from rooflines.cli.options import document_text, emit, format_option, output_option
 
 # Subcommand -> (where it is, its line in the help), imported only when it runs.
@@ -23,28 +23,7 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
 }
 
 
-class _Subcommands(click.Group):
-    """A group that imports a subcommand only to run it."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Subcommands in the order people meet them."""
-        return list(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's
-        """Import one subcommand."""
-        if cmd_name not in SUBCOMMANDS:
-            return None
-        module, attribute = SUBCOMMANDS[cmd_name][0].split(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
-        """List the subcommands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in SUBCOMMANDS.items()])
-
-
-@click.group(cls=_Subcommands)
+@click.group(cls=LazyGroup, table=SUBCOMMANDS, noun="validation")
 def validate() -> None:
     """Hold predictions against measured times."""
 
