@@ -50,7 +50,7 @@ def test_csv_has_a_row_a_source():
 def test_a_table_without_a_usable_row(tmp_path):
     path = tmp_path / "runs.csv"
     lines = RUNS.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([lines[0], lines[-2]]), encoding="utf-8")
+    path.write_text("\n".join([lines[0], lines[-1]]), encoding="utf-8")
     result = run(path)
     assert result.exit_code == 0
     assert "No row could be predicted." in result.stdout

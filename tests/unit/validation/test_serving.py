@@ -12,8 +12,8 @@ from rooflines.validation.serving import judge_serving, order_of, overall, predi
 from rooflines.validation.serving_tables import read_serving, served_as
 
 # Rows of AIConfigurator's silicon_sample.csv (Apache-2.0, Copyright (c) 2025-2026 NVIDIA CORPORATION &
-# AFFILIATES, https://github.com/ai-dynamo/aiconfigurator): vLLM, Llama-3.1-70B in fp8 on 2 and 4 H100, one row
-# of a rack, and one of a mixture of experts.
+# AFFILIATES, https://github.com/ai-dynamo/aiconfigurator): vLLM, Llama-3.1-70B in fp8 on 2 and 4 H100, and one
+# row of a rack.
 RUNS = Path(__file__).parent / "serving_runs.csv"
 
 
