@@ -1,0 +1,1 @@
+"""Tables of published and reported speedups and acceptance: read, predicted from facts alone, judged."""

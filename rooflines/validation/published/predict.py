@@ -1,0 +1,193 @@
+"""Predicts a published speedup from facts alone: device, model, drafter, acceptance, batch.
+
+    speedup = tau (T_target + h_plain + B T_prompt / N) / (T_cycle + h_cycle + tau B T_prompt / N)
+
+T_target and T_cycle are the plain step and the cycle of draft and verify, h the host's time of the engine
+where another source states it (`rooflines.engines.host`). The last term is in both where a source divides
+tokens by the whole time of requests: every sequence of B brings a prompt per N generated tokens, whose
+prefill the others wait for, and speculation does not speed it up (Amdahl).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from rooflines.costs.setting import Parallelism, Precision
+from rooflines.engines.host import HostTime, host_time
+from rooflines.errors import InputError, RooflinesError, UnknownNameError
+from rooflines.models.readers import read_model
+from rooflines.serving.memory import memory_fit
+from rooflines.speculation.acceptance_text import parse_rates
+from rooflines.speculation.cycle import Cycle, cycle, cycle_times
+from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.machine import Machine
+from rooflines.validation.published.rows import Claim, Unused
+
+# Assumptions where a source is silent, the same for all rows.
+PROMPT: Final = 512
+OUTPUT: Final = 1024
+CONTEXT: Final = float(PROMPT + OUTPUT // 2)
+DEGREES: Final = (1, 2, 4, 8)
+ASSUMPTIONS: Final = (
+    f"context {CONTEXT:g}, that of requests with {PROMPT} tokens in and {OUTPUT:,} out, half way",
+    "number formats of the checkpoint unless the row or the model's name says otherwise",
+    "the smallest tensor parallelism of 1, 2, 4 and 8 that fits in memory",
+    "one sequence where no batch is stated",
+    "EAGLE, DFlash and DSpark heads of the published config, or of their family's usual shape",
+    "experts are hit uniformly",
+    "host time of the engine only where another source than the row's states it",
+)
+# Passes that a drafter launches for a draft of gamma tokens, where the host launches kernel by kernel.
+_STEPPED: Final = ("independent", "eagle", "eagle2", "eagle3", "mtp")
+
+MachineOf = Callable[[str], Machine]
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A claim beside its prediction; times in seconds.
+
+    Attributes:
+        claim: as published.
+        speedup: predicted.
+        bare_speedup: predicted without host time and prompts.
+        cycle_cost: kappa of the prediction, host time and prompts included.
+        tensor: tensor parallelism.
+        target_step_s: of one plain step.
+        draft_s: of one draft.
+        verify_s: of one verify pass.
+        host_s: of the host in one cycle.
+        prompt_s: that prompts add to one plain step.
+        host: where the host's time comes from; None where none was added.
+        basis: what the times rest on.
+    """
+
+    claim: Claim
+    speedup: float
+    bare_speedup: float
+    cycle_cost: float
+    tensor: int
+    target_step_s: float
+    draft_s: float
+    verify_s: float
+    host_s: float
+    prompt_s: float
+    host: HostTime | None
+    basis: str
+
+    @property
+    def error(self) -> float:
+        """Relative error of the speedup."""
+        return self.speedup / self.claim.speedup - 1.0
+
+    @property
+    def measured_cycle_cost(self) -> float:
+        """kappa that the claim implies: tau / speedup."""
+        return self.claim.tokens_per_cycle / self.claim.speedup
+
+
+def predict_claims(claims: list[Claim], machine_of: MachineOf) -> tuple[list[Predicted], list[Unused]]:
+    """Predict every claim; those that cannot be priced come back with the reason."""
+    machines = cache(machine_of)
+    found: list[Predicted] = []
+    unused: list[Unused] = []
+    for claim in claims:
+        try:
+            found.append(predict_claim(claim, machines))
+        except RooflinesError as error:
+            unused.append(Unused(claim.source, claim.line, str(error)))
+    return found, unused
+
+
+def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
+    """Predict one claim.
+
+    Raises:
+        RooflinesError: it cannot be priced: nothing fits, or the drafter does not suit the target.
+    """
+    target, drafter = _deployment(claim, machine_of(claim.device))
+    context = CONTEXT if claim.context is None else claim.context
+    times = cycle_times(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
+    bare = cycle(times, parse_rates(claim.acceptance))
+    host = _host(claim)
+    step_s, draft_s, verify_s = _launched(bare, claim, target, host)
+    plain_host, cycle_host = (0.0, 0.0) if host is None else (host.plain_s, host.cycle_s)
+    prompt_s = _prompt_s(claim, target)
+    tau = float(np.asarray(bare.tokens_per_cycle))
+    plain_s = step_s + plain_host + prompt_s
+    spent_s = draft_s + verify_s + cycle_host + tau * prompt_s
+    return Predicted(
+        claim=claim,
+        speedup=tau * plain_s / spent_s,
+        bare_speedup=float(np.asarray(bare.speedup)),
+        cycle_cost=spent_s / plain_s,
+        tensor=target.parallelism.tensor,
+        target_step_s=step_s,
+        draft_s=draft_s,
+        verify_s=verify_s,
+        host_s=cycle_host,
+        prompt_s=prompt_s,
+        host=host,
+        basis=target.machine.basis,
+    )
+
+
+def _deployment(claim: Claim, machine: Machine) -> tuple[Deployment, Drafter]:
+    """The target as it is served, and its drafter, over as many devices as stated or needed."""
+    model = read_model(claim.model)
+    context = CONTEXT if claim.context is None else claim.context
+    degrees = DEGREES if claim.devices is None else (claim.devices,)
+    for tensor in degrees:
+        target = Deployment(model, machine, Precision(claim.weights), Parallelism(tensor))
+        drafter = make_drafter(claim.proposal.text, target)
+        fit = memory_fit(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
+        if bool(np.all(fit.fits)) or claim.devices is not None:
+            return target, drafter
+    raise InputError(f"{claim.model} does not fit on {DEGREES[-1]} x {claim.device}")
+
+
+def _host(claim: Claim) -> HostTime | None:
+    try:
+        return host_time(claim.known.engine, claim.source)
+    except UnknownNameError:
+        return None
+
+
+def _launched(
+    bare: Cycle, claim: Claim, target: Deployment, host: HostTime | None
+) -> tuple[float, float, float]:
+    """Step, draft and verify; a pass that is launched kernel by kernel takes the host's time if longer (s)."""
+    step_s, draft_s, verify_s = (
+        float(np.asarray(value)) for value in (bare.target_step_s, bare.draft_s, bare.verify_s)
+    )
+    if host is None or not host.layer_s:
+        return step_s, draft_s, verify_s
+    launched_s = host.pass_s + len(target.model.layers) * host.layer_s
+    kind = claim.proposal.kind
+    passes = claim.proposal.draft_length if kind in _STEPPED else 1
+    drafting_s = passes * (host.pass_s + _layers(claim) * host.layer_s)
+    if kind in ("ngram", "medusa"):
+        drafting_s = 0.0
+    return max(step_s, launched_s), max(draft_s, drafting_s), max(verify_s, launched_s)
+
+
+def _layers(claim: Claim) -> int:
+    """Layers of a drafter's pass: those of an independent model, five of a block drafter, one of a head."""
+    kind, _, model = claim.proposal.text.partition(":")
+    if kind == "independent":
+        return len(read_model(model).layers)
+    return 5 if kind in ("dflash", "dspark") else 1
+
+
+def _prompt_s(claim: Claim, target: Deployment) -> float:
+    """Prefill that falls on one plain step: the batch brings one prompt per sequence and output (s)."""
+    if not claim.known.whole_requests:
+        return 0.0
+    return claim.batch * float(np.asarray(target.prefill(1.0, float(PROMPT)).seconds)) / OUTPUT
