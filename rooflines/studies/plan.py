@@ -17,6 +17,7 @@ from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_price import LARGEST_SEARCHED, drafts_tree, price, schedule
 from rooflines.studies.plan_words import answer_text
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.timing.deployment import Deployment
 
 __all__ = ["LARGEST_SEARCHED", "LONGEST_CONTEXT", "Plan", "PlanQuestion", "make_plan"]
 
@@ -181,10 +182,18 @@ def make_plan(question: PlanQuestion) -> Plan:
         RooflinesError: unknown names, impossible numbers, incompatible vocabularies, degrees that do not
             divide.
     """
-    machine = make_machine(question.hardware, question.calibration, question.overhead)
-    target = make_deployment(
+    return plan_for(question, served_target(question))
+
+
+def served_target(question: PlanQuestion) -> Deployment:
+    """The target as a question has it served.
+
+    Raises:
+        RooflinesError: unknown names, impossible numbers, degrees that do not divide.
+    """
+    return make_deployment(
         question.target,
-        machine,
+        make_machine(question.hardware, question.calibration, question.overhead),
         weight_dtype=question.weight_dtype,
         kv_dtype=question.kv_dtype,
         tensor=question.tensor_parallel,
@@ -192,6 +201,14 @@ def make_plan(question: PlanQuestion) -> Plan:
         routing=question.routing,
         encoder_positions=question.encoder_positions,
     )
+
+
+def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
+    """Answer a question whose target is at hand, as `served_target` gives it.
+
+    Raises:
+        RooflinesError: an unknown drafter or acceptance, impossible numbers, incompatible vocabularies.
+    """
     drafters = [make_drafter(text, target) for text in question.drafters]
     given = assign_acceptance(question.acceptance, question.drafters)
     priced = [price(question, target, drafter, one) for drafter, one in zip(drafters, given, strict=True)]
@@ -219,7 +236,7 @@ def make_plan(question: PlanQuestion) -> Plan:
         realities=[row for one in priced for row in one.extras.realities],
         marginal=[row for one in priced for row in one.extras.marginal],
         warnings=_warnings(question, drafters, given),
-        basis=machine.basis,
+        basis=target.machine.basis,
     )
 
 
