@@ -41,6 +41,19 @@ class CycleTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Yield:
+    """What acceptance makes of a cycle.
+
+    Attributes:
+        tokens_per_cycle: tau, the target's own token included.
+        all_accepted: chance that all drafted tokens are accepted, so that the drafter has one to catch up.
+    """
+
+    tokens_per_cycle: Number
+    all_accepted: Number
+
+
+@dataclass(frozen=True, slots=True)
 class Cycle:
     """A cycle with its acceptance; numbers or arrays that broadcast.
 
@@ -144,6 +157,11 @@ def cycle(times: CycleTimes, acceptance: Rates) -> Cycle:
 
     The draft's catch-up step is paid after a cycle in which all drafts were accepted.
     """
+    return cycle_with(times, cycle_yield(times, acceptance))
+
+
+def cycle_yield(times: CycleTimes, acceptance: Rates) -> Yield:
+    """All that a cycle takes from acceptance: independent of batch and context, so computed once for many."""
     length, tree = np.asarray(times.verify_length), times.draft.tree
     by_depth = acceptance.chain() if isinstance(acceptance, BranchAcceptance) else acceptance
     if tree is not None and isinstance(acceptance, BranchAcceptance):
@@ -151,11 +169,15 @@ def cycle(times: CycleTimes, acceptance: Rates) -> Cycle:
     else:
         tokens = by_depth.tokens_per_cycle(length)
     # A token beyond the verified ones is thrown away, so nothing is missing from the drafter's cache.
-    all_accepted = np.where(length < times.draft_length, 0.0, by_depth.survival(length))
+    return Yield(tokens, np.where(length < times.draft_length, 0.0, by_depth.survival(length)))
+
+
+def cycle_with(times: CycleTimes, yields: Yield) -> Cycle:
+    """A cycle of known yield."""
     return Cycle(
-        tokens_per_cycle=tokens,
+        tokens_per_cycle=yields.tokens_per_cycle,
         target_step_s=times.target.seconds,
-        draft_s=times.draft.seconds + all_accepted * times.draft.catch_up_s,
+        draft_s=times.draft.seconds + yields.all_accepted * times.draft.catch_up_s,
         verify_s=times.verify.seconds,
         overhead_s=times.overhead_s,
         draft_length=times.draft_length,

@@ -50,11 +50,21 @@ def smooth_maximum(one: Number, other: Number, sharpness: float) -> Number:
     if sharpness == 1:
         return one + other
     high = np.maximum(one, other)
-    low = np.minimum(one, other)
     # The ratio is at most 1, so nothing overflows; where both are 0 the result is 0.
-    ratio = np.divide(low, high, out=np.zeros(np.shape(high)), where=high > 0)
-    result = high * (1.0 + ratio**sharpness) ** (1.0 / sharpness)
+    result = np.asarray(_ratio(np.minimum(one, other), high), dtype=float)
+    # In place: of millions of points, fresh memory would cost more than the arithmetic.
+    np.power(result, sharpness, out=result)
+    result += 1.0
+    np.power(result, 1.0 / sharpness, out=result)
+    result *= high
     return float(result) if np.ndim(result) == 0 else result
+
+
+def _ratio(low: Number, high: Number) -> Number:
+    """Quotient of the two as a new array; 0 where `high` is."""
+    if np.size(high) and np.min(high) > 0:
+        return low / high
+    return np.divide(low, high, out=np.zeros(np.shape(high)), where=np.asarray(high) > 0)
 
 
 def saturating(efficiency: float, tokens: Number, saturation_tokens: float) -> Number:
@@ -99,13 +109,15 @@ def tiled_work(
         half_intensity: I of a tile that attains half of the share of an endless one.
         units: compute units; None leaves waves out, so that only the edges of tiles are lost.
     """
+    useful = np.asarray(rows) * outputs
     least: Number = math.inf
+    by_height = {high: np.ceil(np.asarray(rows) / high) for high, _ in TILES if high >= smallest_rows}
     for high, wide in TILES:
         if high < smallest_rows:
             continue
-        tiles: Number = np.ceil(np.asarray(rows) / high) * np.ceil(np.asarray(outputs) / wide)
+        tiles: Number = by_height[high] * np.ceil(outputs / wide)
         if units is not None:
             tiles = np.ceil(tiles / units) * units
         loss = 1.0 + half_intensity * (high + wide) / (high * wide)
-        least = np.minimum(least, tiles * high * wide / (np.asarray(rows) * outputs) * loss)
+        least = np.minimum(least, tiles * (high * wide) / useful * loss)
     return least

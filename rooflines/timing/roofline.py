@@ -101,7 +101,9 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
         overhead = latency * cost.kernels * count
         return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)
     bandwidth = machine.profile.bandwidth_bytes_per_s * constants.bandwidth_efficiency
-    moved = cost.bytes_moved + (constants.kv_traffic - 1.0) * cost.kv_bytes
+    moved = cost.bytes_moved
+    if constants.kv_traffic != 1.0:
+        moved = moved + (constants.kv_traffic - 1.0) * cost.kv_bytes
     memory: Number = moved / bandwidth * count
     compute: Number = 0.0
     if np.any(np.asarray(cost.matmul_flops) > 0):
@@ -112,7 +114,9 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
     floor = constants.overhead_s + constants.token_overhead_s * operator.query_tokens
     overhead = floor * cost.kernels * count
     seconds = smooth_maximum(memory, compute, constants.sharpness)
-    seconds = seconds * widened(operator.query_rows, constants.wide_factor) + overhead
+    if constants.wide_factor != 1.0:
+        seconds = seconds * widened(operator.query_rows, constants.wide_factor)
+    seconds = seconds + overhead
     return OperatorTime(operator, seconds, memory, compute, 0.0, overhead)
 
 
@@ -137,10 +141,19 @@ def _work(operator: Operator, constants: Constants, machine: Machine) -> Number:
 def pass_time(forward: Pass, machine: Machine) -> PassTime:
     """Time of a pass: its operators one after another, plus host overhead."""
     times = tuple(operator_time(operator, machine) for operator in forward.operators)
-    seconds: Number = machine.overhead_s
-    for time in times:
-        seconds = seconds + time.seconds
-    return PassTime(times, machine.overhead_s, seconds)
+    return PassTime(times, machine.overhead_s, _sum((time.seconds for time in times), machine.overhead_s))
+
+
+def _sum(parts: Iterable[Number], start: float) -> Number:
+    """Add parts in order, into one array as soon as there is one of the full shape."""
+    total: Number = start
+    own = False
+    for part in parts:
+        if own and isinstance(total, np.ndarray) and np.broadcast(total, part).shape == total.shape:
+            total += part
+        else:
+            total, own = total + part, True
+    return total
 
 
 def attainable_flop_per_s(intensity: Number, peak_flop_per_s: float, bytes_per_s: float) -> Number:

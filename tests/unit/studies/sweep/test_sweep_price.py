@@ -1,0 +1,134 @@
+"""Grids and scattered points give the numbers of single points, whatever is cut and sorted on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rooflines.errors import InputError, UnknownNameError
+from rooflines.serving.memory import memory_fit
+from rooflines.speculation.acceptance import Acceptance
+from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.cycle import cycle, cycle_times
+from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.studies.sweep import price, scattered
+from rooflines.studies.sweep.price import COLUMNS, OF_CYCLE, Axes, Served, price_grid
+from rooflines.studies.sweep.scattered import Points, price_points
+
+BATCHES, CONTEXTS = np.array([1.0, 7.0, 64.0]), np.array([0.0, 100.0, 5000.0, 90_000.0])
+LENGTHS, ALPHAS = np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.55, 0.8, 1.0])
+
+
+def served(drafter="independent:llama-3.2-1b", target="llama-3.1-8b", **options):
+    deployment = make_deployment(target, make_machine("h100-sxm5-80gb"))
+    return Served(deployment, make_drafter(drafter, deployment), **options)
+
+
+def one_point(what, batch, context, length, rates):
+    """Every column of one point, straight from the cycle and the memory."""
+    times = cycle_times(what.target, what.drafter, batch, context, length, overhead_s=what.overhead_s)
+    outcome = cycle(times, rates)
+    held = max(float(times.draft.verify_width) - 1.0, length)
+    fit = memory_fit(what.target, what.drafter, batch, context, held, reserve=what.memory_reserve)
+    numbers = {name: float(column(outcome, batch)) for name, column in OF_CYCLE.items()}
+    return {**numbers, "fits": bool(fit.fits), "memory_bytes": float(fit.used_bytes)}
+
+
+KINDS = {
+    "two models": ("independent:llama-3.2-1b", "llama-3.1-8b"),
+    "a head": ("eagle3", "llama-3.1-8b"),
+    "a tree": ("eagle2", "llama-3.1-8b"),
+    "a lookup": ("ngram", "llama-3.1-8b"),
+    "experts": ("ngram", "gpt-oss-20b"),
+    "latent attention": ("mtp", "deepseek-v3"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_grid_holds_the_numbers_of_its_points(kind, monkeypatch):
+    # Small pieces, so that every axis is cut.
+    monkeypatch.setattr(price, "_PRICED_POINTS", 24)
+    monkeypatch.setattr(price, "_CACHED_POINTS", 6)
+    what = served(*KINDS[kind], overhead_s=1e-4)
+    lengths = np.array(what.drafter.draft_lengths((0, 1, 4)), dtype=float)
+    grid = price_grid(what, Axes(BATCHES, CONTEXTS, lengths, Acceptance.constant(ALPHAS)))
+    assert set(grid) == set(COLUMNS)
+    for index in np.ndindex(len(BATCHES), len(CONTEXTS), len(lengths), len(ALPHAS)):
+        i, j, k, m = index
+        alone = one_point(what, BATCHES[i], CONTEXTS[j], lengths[k], Acceptance.constant(ALPHAS[m]))
+        assert {name: column[index].item() for name, column in grid.items()} == pytest.approx(
+            alone, rel=1e-12
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scattered_points_are_the_points_of_the_grid(kind, monkeypatch):
+    monkeypatch.setattr(scattered, "_POINTS_AT_ONCE", 50)
+    what = served(*KINDS[kind])
+    lengths = np.array(what.drafter.draft_lengths((1, 4)), dtype=float)
+    axes = Axes(BATCHES, CONTEXTS, lengths, Acceptance.constant(ALPHAS))
+    grid = price_grid(what, axes)
+    order = np.random.default_rng(5).permutation(np.prod(axes.shape))
+    columns = [axis.ravel()[order] for axis in np.meshgrid(BATCHES, CONTEXTS, lengths, ALPHAS, indexing="ij")]
+    batch, context, length, alpha = columns
+    found = price_points(what, Points(batch, context, length, Acceptance.constant(alpha)))
+    for name, column in grid.items():
+        np.testing.assert_allclose(found[name], column.ravel()[order], rtol=1e-12, err_msg=name)
+
+
+def test_scattered_points_need_no_structure():
+    what, rng = served(), np.random.default_rng(11)
+    batch, context = rng.uniform(1, 300, 60), rng.uniform(0, 20_000, 60)  # no batch twice, none whole
+    length, alpha = rng.integers(0, 9, 60).astype(float), rng.uniform(0, 1, 60)
+    found = price_points(what, Points(batch, context, length, Acceptance.constant(alpha)))
+    for i in range(60):
+        alone = one_point(what, batch[i], context[i], length[i], Acceptance.constant(alpha[i]))
+        assert {name: column[i].item() for name, column in found.items()} == pytest.approx(alone, rel=1e-12)
+
+
+def test_large_whole_batches_are_told_apart():
+    what = served(drafter="ngram")
+    batch = np.array([70_000.0, 3.0, 70_000.0, 65_539.0])  # beyond 16 bits, and equal to 3 in them
+    points = Points(batch, np.full(4, 10.0), np.full(4, 2.0), Acceptance.constant(0.5))
+    found = price_points(what, points, ["speedup"])["speedup"]
+    for i in range(4):
+        alone = one_point(what, batch[i], 10.0, 2.0, Acceptance.constant(0.5))
+        assert found[i] == pytest.approx(alone["speedup"], rel=1e-12)
+
+
+def test_no_point_is_an_answer_too():
+    none = np.empty(0)
+    found = price_points(served(), Points(none, none, none, Acceptance.constant(0.5)))
+    assert all(column.shape == (0,) for column in found.values())
+
+
+@pytest.mark.parametrize(
+    ("drafter", "rates"),
+    [
+        ("ngram", Acceptance.conditional_rates([0.9, 0.7, 0.5])),
+        ("eagle:topk=4,nodes=12", BranchAcceptance.positional([0.6, 0.2, 0.1, 0.05])),
+    ],
+    ids=["by position", "by branch"],
+)
+def test_other_acceptances_are_one_value_of_their_axis(drafter, rates):
+    what = served(drafter)
+    grid = price_grid(what, Axes(BATCHES, CONTEXTS, np.array([1.0, 3.0]), rates), ["speedup"])
+    assert grid["speedup"].shape == (3, 4, 2, 1)
+    alone = one_point(what, BATCHES[2], CONTEXTS[1], 3.0, rates)
+    assert grid["speedup"][2, 1, 1, 0] == pytest.approx(alone["speedup"], rel=1e-12)
+
+
+def test_one_column_costs_no_other():
+    grid = price_grid(served(), Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS)), ["fits"])
+    assert list(grid) == ["fits"]
+    assert grid["fits"].dtype == bool
+    assert grid["fits"].any()
+    assert not grid["fits"].all()
+
+
+def test_mistakes_are_refused():
+    with pytest.raises(UnknownNameError, match=r"'speed'.*did you mean 'speedup'"):
+        price_grid(served(), Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(0.5)), ["speed"])
+    with pytest.raises(InputError, match="each array needs one value a point"):
+        Points(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(0.5))
