@@ -10,6 +10,7 @@ from rooflines.dtypes import number_format
 from rooflines.hardware.calibration_files import calibration_of, load_calibration
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.models.readers import read_model
+from rooflines.models.spec import ModelSpec
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine, calibrated_machine, default_machine, textbook_machine
 from rooflines.units import parse_quantity
@@ -40,7 +41,7 @@ def make_machine(hardware: str | Path, calibration: str = "auto", overhead: str 
 
 
 def make_deployment(
-    model: str | Path,
+    model: ModelSpec | str | Path,
     machine: Machine,
     *,
     weight_dtype: str | None = None,
@@ -53,7 +54,7 @@ def make_deployment(
     """A model as it is served.
 
     Args:
-        model: preset, config.json, folder or checkpoint.
+        model: preset, config.json, folder or checkpoint; or one that was read already.
         machine: on what.
         weight_dtype: format of the linear layers; None keeps the checkpoint's.
         kv_dtype: format of cached keys and values; None keeps the checkpoint's.
@@ -68,7 +69,7 @@ def make_deployment(
     weights = number_format(weight_dtype).name if weight_dtype is not None else None
     kv = number_format(kv_dtype).name if kv_dtype is not None else None
     return Deployment(
-        read_model(model),
+        model if isinstance(model, ModelSpec) else read_model(model),
         machine,
         Precision(weights, kv),
         Parallelism(tensor, expert),

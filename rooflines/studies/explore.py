@@ -1,0 +1,342 @@
+"""What the explorer shows of one device: a plan, and the curves, points and maps around it.
+
+The plan is the one that `rooflines plan` answers at the same batch. Intervals come from the residuals that
+the constants state; acceptance is taken as exact in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, Final, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rooflines.costs.cost import Number
+from rooflines.errors import MissingPeakError
+from rooflines.estimates import Estimate, total
+from rooflines.models.spec import ModelSpec
+from rooflines.speculation.acceptance import Acceptance
+from rooflines.speculation.closed_form import break_even_cost_ratio, constant_acceptance
+from rooflines.speculation.cycle import Cycle, CycleTimes, cycle, cycle_times
+from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.studies.intensity import study_intensity
+from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, plan_for
+from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
+from rooflines.studies.plan_price import verify_length_of
+from rooflines.studies.roofline import Roof, roofs
+from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.machine import Machine
+from rooflines.timing.roofline import PassTime
+from rooflines.timing.uncertain import pass_estimate
+from rooflines.units import parse_quantity
+
+# Speedups whose lines the map shows; 1 is where speculation breaks even.
+MAP_LEVELS: Final = (1.0, 1.5, 2.0, 3.0, 4.0)
+_MAP_ACCEPTANCE: Final = np.linspace(0.0, 1.0, 101)
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedupLine:
+    """Speedup of one drafter along an axis.
+
+    Attributes:
+        drafter: its name.
+        x: draft lengths, or batches.
+        draft_length: at each x.
+        speedup: at each x.
+        low: lower end of the 90 % interval; None where no error is known.
+        high: upper end.
+        crossover_batch: from which on it pays no more; None where it still pays, or along draft lengths.
+    """
+
+    drafter: str
+    x: tuple[int, ...]
+    draft_length: tuple[int, ...]
+    speedup: tuple[float, ...]
+    low: tuple[float, ...] | None
+    high: tuple[float, ...] | None
+    crossover_batch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorPoint:
+    """An operator that multiplies matrices, under the roofs of its device.
+
+    Attributes:
+        hardware: profile id.
+        phase: decode, prefill or verify.
+        operator: its name.
+        intensity_flop_per_byte: (FLOP/byte).
+        attained_flop_per_s: on one device (FLOP/s).
+        seconds: all instances of a pass (s).
+        share: of the pass.
+        bound: what binds it.
+    """
+
+    hardware: str
+    phase: str
+    operator: str
+    intensity_flop_per_byte: float
+    attained_flop_per_s: float
+    seconds: float
+    share: float
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEvenMap:
+    """Lines of equal speedup over acceptance and cost ratio, for one draft length and its verify pass.
+
+    Attributes:
+        drafter: whose verify pass it is.
+        draft_length: gamma.
+        acceptance: constant acceptance along every line.
+        cost_ratios: speedup -> the cost ratio that gives it at each acceptance; below 0 none does.
+        here: (acceptance, cost ratio) of the drafter itself; the acceptance is the constant one of the same
+            tokens per cycle, NaN where a tree yields more than any chain.
+        speedup: there.
+    """
+
+    drafter: str
+    draft_length: int
+    acceptance: tuple[float, ...]
+    cost_ratios: dict[float, tuple[float, ...]]
+    here: tuple[float, float]
+    speedup: float
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """All that is shown of one device.
+
+    Attributes:
+        plan: at the batch chosen.
+        cycles: its rows at the draft length chosen, or the nearest that a drafter can draft.
+        by_length: speedup against draft length at the batch chosen; empty where it does not fit.
+        by_batch: speedup at the best draft length against every power of two that fits.
+        operators: of a decode, a prefill and a verify pass.
+        roofs: of the device.
+        maps: one a drafter; empty where the batch does not fit.
+    """
+
+    plan: Plan
+    cycles: list[dict[str, Any]]
+    by_length: list[SpeedupLine]
+    by_batch: list[SpeedupLine]
+    operators: list[OperatorPoint]
+    roofs: list[Roof]
+    maps: list[BreakEvenMap]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A drafter on its target, with its acceptance."""
+
+    target: Deployment
+    drafter: Drafter
+    given: GivenAcceptance
+    context: float
+    overhead_s: float
+    verify_length: int | None
+
+    def times(self, batch: Number, draft_length: Number) -> CycleTimes:
+        return cycle_times(
+            self.target,
+            self.drafter,
+            batch,
+            self.context,
+            draft_length,
+            overhead_s=self.overhead_s,
+            verify_length=self.verify_length,
+        )
+
+
+def explore(question: PlanQuestion, draft_length: int, model: ModelSpec | None = None) -> DeviceView:
+    """Everything around the plan of one batch.
+
+    Args:
+        question: with one batch; its draft lengths are those compared.
+        draft_length: that cycles, the map and the verify pass are shown at.
+        model: the target where it was read already; else the question names it.
+
+    Raises:
+        RooflinesError: whatever a plan refuses.
+    """
+    target = make_deployment(
+        model if model is not None else question.target,
+        _machine(question.hardware, question.calibration, question.overhead),
+        weight_dtype=question.weight_dtype,
+        kv_dtype=question.kv_dtype,
+        tensor=question.tensor_parallel,
+        expert=question.expert_parallel,
+        routing=question.routing,
+        encoder_positions=question.encoder_positions,
+    )
+    plan = plan_for(question, target)
+    asked = _asked(question, target)
+    batch = float(question.batches[0])
+    cycles = [_nearest(plan, one.drafter.name, draft_length) for one in asked]
+    fits = {row["drafter"]: row["fits"] for row in plan.memory}
+    room = {row["drafter"]: row["largest_batch"] for row in plan.memory}
+    ends = {entry["drafter"]: entry["batch"] for entry in plan.crossovers}
+    width = max(row["verify_width"] for row in cycles)
+    fitting = [(one, row) for one, row in zip(asked, cycles, strict=True) if fits[one.drafter.name]]
+    return DeviceView(
+        plan=plan,
+        cycles=cycles,
+        by_length=[_line_by_length(one, question, batch) for one, _ in fitting],
+        by_batch=[
+            replace(
+                _line_by_batch(one, question, room[one.drafter.name]),
+                crossover_batch=ends[one.drafter.name],
+            )
+            for one in asked
+            if room[one.drafter.name]
+        ],
+        operators=_operators(target, question, width),
+        roofs=roofs(target, ("decode",)),
+        maps=[_map(one, batch, row["draft_length"]) for one, row in fitting],
+    )
+
+
+@lru_cache(maxsize=64)
+def _machine(hardware: str, calibration: str, overhead: str) -> Machine:
+    """A page asks for the same few machines again and again; files are read once a run of the explorer."""
+    return make_machine(hardware, calibration, overhead)
+
+
+def _asked(question: PlanQuestion, target: Deployment) -> list[_Asked]:
+    drafters = [make_drafter(text, target) for text in question.drafters]
+    given = assign_acceptance(question.acceptance, question.drafters)
+    overhead_s = parse_quantity(question.cycle_overhead, "s")
+    return [
+        _Asked(target, drafter, one, float(question.context), overhead_s, verify_length_of(question, drafter))
+        for drafter, one in zip(drafters, given, strict=True)
+    ]
+
+
+def _nearest(plan: Plan, drafter: str, draft_length: int) -> dict[str, Any]:
+    rows = [row for row in plan.rows if row["drafter"] == drafter]
+    return min(rows, key=lambda row: (abs(row["draft_length"] - draft_length), row["draft_length"]))
+
+
+def _lengths(one: _Asked, question: PlanQuestion) -> tuple[int, ...]:
+    return tuple(length for length in one.drafter.draft_lengths(question.draft_lengths) if length > 0)
+
+
+def _line_by_length(one: _Asked, question: PlanQuestion, batch: float) -> SpeedupLine:
+    lengths = _lengths(one, question)
+    times = one.times(batch, np.asarray(lengths, dtype=float))
+    estimate = speedup_estimate(times, cycle(times, one.given.rates), one.target.machine)
+    return _line(one.drafter.name, lengths, lengths, estimate)
+
+
+def _line_by_batch(one: _Asked, question: PlanQuestion, room: int) -> SpeedupLine:
+    """At each power of two the draft length that is best there."""
+    lengths = np.asarray(_lengths(one, question), dtype=float)
+    batches = [2**power for power in range(min(room, LARGEST_SEARCHED).bit_length())]
+    column = np.asarray(batches, dtype=float)
+    grid = cycle(one.times(column[:, None], lengths[None, :]), one.given.rates)
+    speedups = np.broadcast_to(np.asarray(grid.speedup), (column.size, lengths.size))
+    best = lengths[speedups.argmax(axis=1)]
+    times = one.times(column, best)
+    estimate = speedup_estimate(times, cycle(times, one.given.rates), one.target.machine)
+    return _line(one.drafter.name, batches, [int(length) for length in best], estimate)
+
+
+def _line(drafter: str, x: Sequence[int], lengths: Sequence[int], estimate: Estimate) -> SpeedupLine:
+    def spread(values: Number) -> tuple[float, ...]:
+        filled: NDArray[np.float64] = np.broadcast_to(np.asarray(values, dtype=float), (len(x),))
+        return tuple(filled.tolist())
+
+    known = bool(estimate.errors)
+    low, high = estimate.interval() if known else (0.0, 0.0)
+    return SpeedupLine(
+        drafter=drafter,
+        x=tuple(x),
+        draft_length=tuple(lengths),
+        speedup=spread(estimate.value),
+        low=spread(low) if known else None,
+        high=spread(high) if known else None,
+    )
+
+
+def speedup_estimate(times: CycleTimes, outcome: Cycle, machine: Machine) -> Estimate:
+    """The speedup of a cycle with its errors by cause: what verify and decode share drops out.
+
+    A drafter's kernels are of the target's classes and as narrow as those of a decode step, so its time is
+    taken to err as such a step does: alike in class and region, and by itself otherwise.
+
+    Args:
+        times: of a cycle whose target runs on `machine`.
+        outcome: the same cycle with its acceptance, which is taken as exact.
+        machine: states the residuals of its constants.
+    """
+    # A deployment's times are those of its operators.
+    plain, verify = cast("PassTime", times.target), cast("PassTime", times.verify)
+    step = pass_estimate(plain, machine, "decode")
+    draft = Estimate(outcome.draft_s, pass_estimate(plain, machine, "draft").errors, machine.basis)
+    parts = (draft, pass_estimate(verify, machine, "verify"), Estimate(outcome.overhead_s, {}, machine.basis))
+    return step / total(parts, machine.basis) * outcome.tokens_per_cycle
+
+
+def _operators(target: Deployment, question: PlanQuestion, verify_width: float) -> list[OperatorPoint]:
+    """Operators of the three passes; a prompt is as long as the context, and without one nothing prefills."""
+    batch, context = float(question.batches[0]), float(question.context)
+    passes: list[tuple[str, float, float | None]] = [("decode", context, None)]
+    if context:
+        passes.append(("prefill", context, None))
+    passes.append(("verify", context, verify_width))
+    return [
+        OperatorPoint(
+            hardware=target.machine.profile.id,
+            phase=phase,
+            operator=row["operator"],
+            intensity_flop_per_byte=row["intensity_flop_per_byte"],
+            attained_flop_per_s=row["flops"] / row["time_s"],
+            seconds=row["time_s"],
+            share=row["share"],
+            bound=row["bound"],
+        )
+        for phase, cached, new in passes
+        for row in _rows(target, phase, batch, cached, new)
+    ]
+
+
+def _rows(
+    target: Deployment, phase: str, batch: float, context: float, new: float | None
+) -> list[dict[str, Any]]:
+    try:
+        columns = study_intensity(target, phase, batch, context, new).columns
+    except MissingPeakError:
+        return []  # no peak, no roof: the plan has said so where it needed one
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return [row for row in rows if row["flops"]]
+
+
+def _map(one: _Asked, batch: float, draft_length: int) -> BreakEvenMap:
+    times = one.times(batch, float(draft_length))
+    outcome = cycle(times, one.given.rates)
+    rest = float(outcome.verify_s + outcome.overhead_s) / float(outcome.target_step_s)
+    tau = Acceptance.constant(_MAP_ACCEPTANCE).tokens_per_cycle(float(draft_length))
+    return BreakEvenMap(
+        drafter=one.drafter.name,
+        draft_length=draft_length,
+        acceptance=tuple(_MAP_ACCEPTANCE.tolist()),
+        cost_ratios={
+            level: tuple(
+                np.asarray(break_even_cost_ratio(np.asarray(tau) / level, draft_length, rest)).tolist()
+            )
+            for level in MAP_LEVELS
+        },
+        here=(
+            float(constant_acceptance(float(outcome.tokens_per_cycle), draft_length)),
+            float(outcome.cost_ratio),
+        ),
+        speedup=float(outcome.speedup),
+    )
