@@ -139,6 +139,11 @@ class StepTable:
             curves[int(size)] = (widths, np.array(means))
         return cls(curves, slope)
 
+    @property
+    def largest_batch(self) -> int:
+        """The largest batch that was measured."""
+        return max(self.curves)
+
     def decode(self, batch: Number, context: Number) -> StepSeconds:
         """Time of one plain decode step."""
         return self.verify(batch, context, 1.0)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rooflines.hardware.calibration import StepTime
-from rooflines.measurement.readers.catalogue import import_file
+from rooflines.measurement.step_files import read_steps
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import walltime_improvement
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import chain
-from rooflines.timing.step_times import StepTable
 
 CONTEXT = 128
 
@@ -26,21 +24,7 @@ def tables(reference_data):
     folder = reference_data / "measurements"
     if not folder.is_dir():
         pytest.skip(f"no measurements at {folder}")
-    found = {}
-    for name in ("f32", "q4"):
-        steps = import_file("llama-bench", folder / f"llama_bench_{name}_T1.json").steps
-        cells = [
-            StepTime(
-                batch=one.batch,
-                new_positions=one.new_positions,
-                context=one.context,
-                time_s=float(np.mean(one.seconds)),
-            )
-            for one in steps
-            if one.context == CONTEXT
-        ]
-        found[name] = StepTable.of(cells)
-    return found
+    return {name: read_steps(folder / f"llama_bench_{name}_T1.json").table for name in ("f32", "q4")}
 
 
 class QuantisedDraft:
@@ -62,14 +46,15 @@ def test_two_positions_cost_far_more_than_one(tables):
     assert curve == pytest.approx([1.6, 1.9, 2.4], rel=0.15)
 
 
-@pytest.mark.parametrize("alpha", [0.87, 0.98])
-def test_the_cycle_pays_little_or_nothing_where_leviathan_promises_much(tables, alpha):
+@pytest.mark.parametrize(("alpha", "least_gain"), [(0.87, 1.0), (0.98, 1.15)])
+def test_the_cycle_pays_little_or_nothing_where_leviathan_promises_much(tables, alpha, least_gain):
     lengths = np.array([2.0, 3.0, 4.0, 5.0, 8.0])
     times = cycle_times(tables["f32"], QuantisedDraft(tables["q4"]), 1.0, float(CONTEXT), lengths)
     found = cycle(times, Acceptance.constant(alpha))
     ratio = float(tables["q4"].decode(1, CONTEXT).seconds / tables["f32"].decode(1, CONTEXT).seconds)
     promised = walltime_improvement(alpha, lengths, ratio)
     assert np.all(found.speedup < promised - 0.2)
-    # Measured: 21-29 of 27-31 tokens/s.
+    # Measured: 21-29 of 27-31 tokens/s. The table lacks the logits of all positions but the last, so verifying
+    # is dearer still.
     assert np.all(found.speedup > 21 / 31)
-    assert found.speedup.min() < 1.05
+    assert found.speedup.min() < least_gain

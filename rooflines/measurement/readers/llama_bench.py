@@ -2,8 +2,9 @@
 
 ``llama-bench -p n -d S`` evaluates n tokens of one sequence after S cached ones: T(n) of a verify pass, but
 with logits of the last position only, where a verify pass needs all n (tools/llama-bench/llama-bench.cpp,
-`test_prompt` over `llama_batch_get_one`). ``-n g`` decodes g tokens one by one. Its JSON repeats every
-setting in every record, and counts time in nanoseconds.
+`test_prompt` over `llama_batch_get_one`). ``-n g`` decodes g tokens one by one, as plain decoding does: where
+both time a step of one token, ``-n`` is taken and ``-p 1``, one cold pass, left out; no average of the two is
+a time of anything. Its JSON repeats every setting in every record, and counts time in nanoseconds.
 
 ``llama-batched-bench`` decodes TG tokens of B sequences after PP of prompt each
 (tools/batched-bench/batched-bench.cpp); it prints sums, in seconds.
@@ -48,8 +49,6 @@ _SETTINGS: Final = (
     "flash_attn",
 )
 _HEAD: Final = "logits of the last position only: a verify pass also pays the output projection of the others"
-# Two times of the same step that differ by more than this are worth a word.
-_APART: Final = 0.05
 _ROW: Final = re.compile(r"\|" + r"\s*(\d+(?:\.\d+)?)\s*\|" * 10)
 _COLUMNS: Final = ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed")
 _UBATCH: Final = re.compile(r"n_ubatch = (\d+)")
@@ -73,8 +72,11 @@ def read_llama_bench(source: Source) -> Imported:
             f"{source.where} mixes runs that differ in {', '.join(differing)}: import one setting at a time"
         )
     steps, notes = [], [_HEAD]
+    decoded = {record["n_depth"] for record in records if record["n_gen"] and not record["n_prompt"]}
     for record in records:
         step = _step(record, source.where)
+        if not isinstance(step, str) and record["n_prompt"] == 1 and record["n_depth"] in decoded:
+            step = _cold(step)
         if isinstance(step, str):
             notes.append(step)
         else:
@@ -88,20 +90,17 @@ def read_llama_bench(source: Source) -> Imported:
         created=str(first.get("test_time", "")),
         settings={key: first[key] for key in _SETTINGS if key in first},
         steps=tuple(steps),
-        notes=(*notes, *_two_plain_steps(steps)),
+        notes=tuple(notes),
     )
 
 
-def _two_plain_steps(steps: list[Step]) -> tuple[str, ...]:
-    """Where ``-p 1`` and ``-n`` time the same step apart, which of the two a ratio T(n) / T(1) needs."""
-    plain = [sum(step.seconds) / len(step.seconds) for step in steps if step.new_positions == 1]
-    if len(plain) < 2 or max(plain) < (1 + _APART) * min(plain):  # noqa: PLR2004 - two to compare
-        return ()
-    note = (
-        f"steps of one token take {min(plain) * 1e3:.4g} to {max(plain) * 1e3:.4g} ms: -p 1 times a single "
-        "pass, as all other widths are timed, and -n many in a row"
+def _cold(step: Step) -> str:
+    """Why ``-p 1`` does not stand for a decode step where ``-n`` was timed at the same depth."""
+    mean_ms = 1e3 * sum(step.seconds) / len(step.seconds)
+    return (
+        f"left out: -p 1 after {step.context} tokens, a single pass of {mean_ms:.4g} ms, since -n times the "
+        "steps that plain decoding takes"
     )
-    return (note,)
 
 
 def _step(record: Record, where: str) -> Step | str:
