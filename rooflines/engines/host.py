@@ -1,11 +1,13 @@
-"""Time that an engine's host takes between passes: a fact about the engine, with its source.
+"""What an engine adds to a cycle beside its passes: the host's time, and kernels that trees take more.
 
-A plan assumes none (`--overhead` and `--cycle-overhead` add it). Where a published row is predicted, the
-figure must come from another source than the row, so each entry names who measured it.
+Each is a fact about the engine, with its source. A plan assumes none (`--overhead` and `--cycle-overhead` add
+it). Where a published row is predicted, the figure must come from another source than the row, so each entry
+names who measured it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,35 +20,53 @@ class HostTime:
 
     Attributes:
         engine: name, with the mode of scheduling where that decides.
+        kinds: drafters that it was measured with; empty for any.
         plain_s: of one plain decode step (s).
         cycle_s: of one cycle of draft and verify (s).
-        layer_s: of one layer of a pass that the host launches kernel by kernel (s); such a pass takes the
-            longer of this and the device's time; 0 where graphs are replayed.
-        pass_s: of such a pass beside its layers (s).
         measured_by: key of the source in tables of speedups; empty where it is no source of them.
         basis: ``measured``, or ``assumed`` where it is another engine's figure.
         source: where it can be read.
         note: what it means.
+        sequence_s: of one cycle for each sequence of the batch (s).
+        layer_s: of one layer of a pass that the host launches kernel by kernel (s); such a pass takes the
+            longer of this and the device's time; 0 where graphs are replayed.
+        pass_s: of such a pass beside its layers (s).
     """
 
     engine: str
+    kinds: tuple[str, ...]
     plain_s: float
     cycle_s: float
     measured_by: str
     basis: str
     source: str
     note: str
+    sequence_s: float = 0.0
     layer_s: float = 0.0
     pass_s: float = 0.0
+
+
+def _exposed_s(batch: int, tokens_per_cycle: tuple[float, float], tokens_per_s: tuple[float, float]) -> float:
+    """Time of a cycle that overlapping it with the device hides: before minus after (s)."""
+    before, after = (batch * tau / rate for tau, rate in zip(tokens_per_cycle, tokens_per_s, strict=True))
+    return before - after
 
 
 # c_overhead of the simulator's fit to vLLM 0.10.1 on an H100: 1.207 ms a step, speculating or not.
 _VLLM_STEP_S: Final = 1.207e-3
 _SIMULATOR: Final = "https://github.com/SpecDecode-Bench/simulator"
+# DFlash for Qwen3-8B on a B200, GSM8K: tokens per second and accept length of versions 1 and 2 at batch 1 and
+# 32 (https://github.com/sgl-project/sglang/pull/23000).
+_ALONE_S: Final = _exposed_s(1, (6.345, 6.352), (845.98, 1161.88))
+_BATCHED_S: Final = _exposed_s(32, (6.487, 6.482), (11405.85, 15326.81))
+_PER_SEQUENCE_S: Final = (_BATCHED_S - _ALONE_S) / (32 - 1)
+# Latency files: 17.24 ms for one position of Qwen3-8B (36 layers), 2.75 ms for its DFlash draft of 5.
+_CAST_LAYER_S: Final = (17.24e-3 - 2.75e-3) / (36 - 5)
 
 HOST_TIMES: Final[tuple[HostTime, ...]] = (
     HostTime(
         "vllm",
+        (),
         _VLLM_STEP_S,
         _VLLM_STEP_S,
         "specdecodebench2026",
@@ -56,6 +76,18 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     ),
     HostTime(
         "sglang",
+        ("dflash", "dspark"),
+        0.0,
+        _ALONE_S - _PER_SEQUENCE_S,
+        "",
+        "measured",
+        "https://github.com/sgl-project/sglang/pull/23000",
+        "what version 2 of speculation hides of the cycle of version 1, by batch; plain steps overlap",
+        sequence_s=_PER_SEQUENCE_S,
+    ),
+    HostTime(
+        "sglang",
+        (),
         0.0,
         _VLLM_STEP_S,
         "specdecodebench2026",
@@ -66,6 +98,7 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     ),
     HostTime(
         "sglang-overlap",
+        (),
         0.0,
         0.0,
         "",
@@ -76,6 +109,7 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     # Figure 3: DFlash drafts of 1, 3 and 5 layers take 2, 4 and 5 to 6 ms: 0.9 ms a layer and 1.1 ms beside.
     HostTime(
         "transformers",
+        (),
         0.0,
         0.0,
         "dflash2026",
@@ -85,27 +119,31 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
         layer_s=0.9e-3,
         pass_s=1.1e-3,
     ),
-    # Latency files: 17.24 ms for one position of Qwen3-8B (36 layers), 2.75 ms for its DFlash draft of 5.
     HostTime(
         "transformers",
+        (),
         0.0,
         0.0,
         "cast2026",
         "measured",
         "https://github.com/js-lee-AI/CAST, data/ (MIT)",
         "Transformers on an RTX PRO 6000, kernel by kernel",
-        layer_s=(17.24e-3 - 2.75e-3) / (36 - 5),
-        pass_s=2.75e-3 - 5 * (17.24e-3 - 2.75e-3) / (36 - 5),
+        layer_s=_CAST_LAYER_S,
+        pass_s=2.75e-3 - 5 * _CAST_LAYER_S,
     ),
 )
+# Attention kernels of a layer over a tree: SGLang attends to cached positions and to the tree apart and merges
+# them where topk is above 1 (use_cascade_attn in srt/layers/attention/flashattention_backend.py, 0.5.23).
+TREE_KERNELS: Final[Mapping[str, int]] = {"sglang": 2}
 
 
-def host_time(engine: str, judged: str = "") -> HostTime | None:
+def host_time(engine: str, judged: str = "", kind: str = "") -> HostTime | None:
     """The host time of an engine, from another source than the rows it is used for.
 
     Args:
         engine: name.
         judged: key of the source of these rows; empty where no published row is judged.
+        kind: of the drafter; a figure that was measured with it goes before others.
 
     Returns:
         None where no other source states one.
@@ -117,4 +155,6 @@ def host_time(engine: str, judged: str = "") -> HostTime | None:
     if not of_engine:
         known = sorted({one.engine for one in HOST_TIMES})
         raise UnknownNameError("host time of engine", engine, known, f"(known: {', '.join(known)})")
-    return next((one for one in of_engine if not judged or one.measured_by != judged), None)
+    others = [one for one in of_engine if not judged or one.measured_by != judged]
+    suited = [one for one in others if kind in one.kinds] + [one for one in others if not one.kinds]
+    return suited[0] if suited else None

@@ -18,16 +18,17 @@ from typing import Final
 import numpy as np
 
 from rooflines.costs.setting import Parallelism, Precision
-from rooflines.engines.host import HostTime, host_time
+from rooflines.engines.host import TREE_KERNELS, HostTime, host_time
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.models.readers import read_model
 from rooflines.serving.memory import memory_fit
 from rooflines.speculation.acceptance_text import parse_rates
-from rooflines.speculation.cycle import Cycle, cycle, cycle_times
+from rooflines.speculation.cycle import Cycle, CycleTimes, cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
+from rooflines.timing.roofline import PassTime
 from rooflines.validation.published.rows import Claim, Unused
 
 # Assumptions where a source is silent, the same for all rows.
@@ -119,10 +120,12 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
     host = _host(claim)
     step_s, draft_s, verify_s = _launched(bare, claim, target, host)
     plain_host, cycle_host = (0.0, 0.0) if host is None else (host.plain_s, host.cycle_s)
+    cycle_host += 0.0 if host is None else claim.batch * host.sequence_s
     prompt_s = _prompt_s(claim, target)
+    tree_s = _tree_s(times, claim, target)
     tau = float(np.asarray(bare.tokens_per_cycle))
     plain_s = step_s + plain_host + prompt_s
-    spent_s = draft_s + verify_s + cycle_host + tau * prompt_s
+    spent_s = draft_s + verify_s + tree_s + cycle_host + tau * prompt_s
     return Predicted(
         claim=claim,
         speedup=tau * plain_s / spent_s,
@@ -131,7 +134,7 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
         tensor=target.parallelism.tensor,
         target_step_s=step_s,
         draft_s=draft_s,
-        verify_s=verify_s,
+        verify_s=verify_s + tree_s,
         host_s=cycle_host,
         prompt_s=prompt_s,
         host=host,
@@ -155,7 +158,7 @@ def _deployment(claim: Claim, machine: Machine) -> tuple[Deployment, Drafter]:
 
 def _host(claim: Claim) -> HostTime | None:
     try:
-        return host_time(claim.known.engine, claim.source)
+        return host_time(claim.known.engine, claim.source, claim.proposal.kind)
     except UnknownNameError:
         return None
 
@@ -176,6 +179,19 @@ def _launched(
     if kind in ("ngram", "medusa"):
         drafting_s = 0.0
     return max(step_s, launched_s), max(draft_s, drafting_s), max(verify_s, launched_s)
+
+
+def _tree_s(times: CycleTimes, claim: Claim, target: Deployment) -> float:
+    """Floors of the further attention kernels that a tree takes in the verify pass and in each level (s)."""
+    kernels = 1 if claim.known.masked_trees else TREE_KERNELS.get(claim.known.engine, 1)
+    if times.draft.tree is None or kernels == 1 or not isinstance(times.verify, PassTime):
+        return 0.0
+    attention = [one.operator for one in times.verify.operators if one.operator.kind == "decode_attention"]
+    floors = [(target.machine.constants(one).overhead_s, one.count) for one in attention]
+    verify_s = sum(floor * count for floor, count in floors)
+    levels = float(np.asarray(times.draft_length)) - 1.0
+    draft_s = levels * max((floor for floor, _ in floors), default=0.0)
+    return (kernels - 1) * (verify_s + draft_s)
 
 
 def _layers(claim: Claim) -> int:

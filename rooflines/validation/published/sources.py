@@ -21,11 +21,13 @@ class Source:
         engine: that it ran, as `rooflines.engines.host` names it; empty where none is known.
         tier: what its rows can judge.
         whole_requests: whether speeds are output tokens over the whole time of requests, prompts included.
+        masked_trees: whether it names a backend whose attention masks trees in one kernel.
     """
 
     engine: str
     tier: str
     whole_requests: bool = False
+    masked_trees: bool = False
 
 
 # Keys of the table's `source_key`, or key and first words of `table_or_figure` where one paper ran several.
@@ -34,7 +36,7 @@ SOURCES: Final[Mapping[str, Source]] = {
     "specbundle2026": Source("sglang", PRODUCTION, whole_requests=True),
     # arXiv 2602.06036, tables 3, 5 and 11: throughput of a server at a concurrency.
     "dflash2026/Table 3": Source("sglang-overlap", PRODUCTION, whole_requests=True),
-    "dflash2026/Table 5": Source("sglang", PRODUCTION, whole_requests=True),
+    "dflash2026/Table 5": Source("sglang", PRODUCTION, whole_requests=True, masked_trees=True),
     "dflash2026/Table 11": Source("sglang-overlap", PRODUCTION, whole_requests=True),
     "dflash2026": Source("transformers", HOST_BOUND),
     # https://specdecode-bench.github.io: ratio of token throughputs.
