@@ -30,6 +30,12 @@ def _magnitudes(folder: Path) -> list[Path]:
     return write_magnitudes(folder)
 
 
+def _gallery(folder: Path) -> list[Path]:
+    from rooflines.output.gallery import write_gallery
+
+    return write_gallery(folder)
+
+
 def _measured(folder: Path) -> list[Path]:
     from rooflines.output.measured_report import write_measured
 
@@ -47,6 +53,7 @@ REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
     "plan": _plan,
     "medusa-fig9": _medusa_fig9,
     "magnitudes": _magnitudes,
+    "gallery": _gallery,
 }
 
 
@@ -57,7 +64,7 @@ ACCURACY: Final = "accuracy"
 
 
 @click.command()
-@click.argument("name", metavar="plan|medusa-fig9|magnitudes|measured|accuracy|all")
+@click.argument("name", metavar="plan|medusa-fig9|magnitudes|gallery|measured|accuracy|all")
 @click.option(
     "--output",
     default="reports",

@@ -31,17 +31,18 @@ SERIES: Final = {
 }
 
 
-def medusa_fig9(model: str) -> dict[str, list[Any]]:
+def medusa_fig9(model: str, hardware: str = HARDWARE) -> dict[str, list[Any]]:
     """The points of one figure as columns: 6 series of 49 points.
 
     Args:
         model: preset of the model.
+        hardware: the device; the paper's unless another is asked for.
 
     Returns:
         Columns `series`, `phase`, `batch`, `sequence_length`, `intensity_flop_per_byte`,
         `attained_flop_per_s`.
     """
-    spec, profile = read_model(model), load_hardware(HARDWARE)
+    spec, profile = read_model(model), load_hardware(hardware)
     batch = np.asarray(BATCHES, dtype=float)[:, None]
     length = np.asarray(LENGTHS, dtype=float)[None, :]
     passes = {"ar": decode_pass(spec, batch, length), "init": prefill_pass(spec, batch, length)}

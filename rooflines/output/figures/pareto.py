@@ -16,6 +16,7 @@ Row = Mapping[str, Any]
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "h")
 # Batches that are written beside a line: every power of 8 reached, and the largest.
 _LABELLED: Final = (1, 8, 64, 512)
+_TICKS: Final = (1.0, 2.0, 5.0)
 
 
 def draw_pareto(axis: Axes, rows: Sequence[Row]) -> None:
@@ -30,10 +31,13 @@ def draw_pareto(axis: Axes, rows: Sequence[Row]) -> None:
     """
     if not rows:
         raise InputError("there is nothing to draw: no option carries a load")
+    from matplotlib.ticker import LogLocator, NullLocator
+
     options = list(dict.fromkeys(row["option"] for row in rows))
     drafters = list(dict.fromkeys(row["drafter"] for row in rows))
     labels: list[tuple[float, float, str]] = []
     points: list[tuple[float, float]] = []
+    colours: dict[tuple[float, float], str] = {}
     for option in options:
         for drafter in drafters:
             line = [row for row in rows if row["option"] == option and row["drafter"] == drafter]
@@ -54,6 +58,7 @@ def draw_pareto(axis: Axes, rows: Sequence[Row]) -> None:
             )
             spots = [(row["tokens_per_s_per_user"], row["tokens_per_s_per_card"]) for row in line]
             points += spots
+            colours |= dict.fromkeys(spots, COLOURS[hue % len(COLOURS)])
             nearest = {min(line, key=lambda row: abs(row["batch"] - batch))["batch"] for batch in _LABELLED}
             labels += [
                 (*spot, f"B {row['batch']}")
@@ -62,10 +67,15 @@ def draw_pareto(axis: Axes, rows: Sequence[Row]) -> None:
             ]
     axis.set_xscale("log")
     axis.set_yscale("log")
+    for one in (axis.xaxis, axis.yaxis):
+        one.set_major_locator(LogLocator(subs=_TICKS))
+        one.set_major_formatter(lambda value, _: f"{value:,g}")
+        one.set_minor_locator(NullLocator())
     axis.set_xlabel("tokens/s per user")
     axis.set_ylabel("tokens/s per card")
     axis.legend(loc="lower left")
-    place_labels(axis, labels, points)
+    for text in place_labels(axis, labels, points):
+        text.set_color(colours[text.xy])
 
 
 def pareto_figure(rows: Sequence[Row], title: str = "") -> Figure:
