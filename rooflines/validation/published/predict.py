@@ -18,7 +18,8 @@ from typing import Final
 import numpy as np
 
 from rooflines.costs.setting import Parallelism, Precision
-from rooflines.engines.host import TREE_KERNELS, HostTime, host_time
+from rooflines.dtypes import number_format
+from rooflines.engines.host import TREE_KERNELS, HostTime, host_time, row_cost
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.models.readers import read_model
 from rooflines.serving.memory import memory_fit
@@ -119,6 +120,7 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
     bare = cycle(times, parse_rates(claim.acceptance))
     host = _host(claim)
     step_s, draft_s, verify_s = _launched(bare, claim, target, host)
+    verify_s = max(verify_s, step_s * _row_cost(claim, float(np.asarray(bare.verify_width))))
     plain_host, cycle_host = (0.0, 0.0) if host is None else (host.plain_s, host.cycle_s)
     cycle_host += 0.0 if host is None else claim.batch * host.sequence_s
     prompt_s = _prompt_s(claim, target)
@@ -179,6 +181,15 @@ def _launched(
     if kind in ("ngram", "medusa"):
         drafting_s = 0.0
     return max(step_s, launched_s), max(draft_s, drafting_s), max(verify_s, launched_s)
+
+
+def _row_cost(claim: Claim, verify_width: float) -> float:
+    """What unpacking weights for every row makes of a verify pass, in plain steps."""
+    if claim.weights is None:
+        return 1.0
+    return row_cost(
+        claim.known.engine, number_format(claim.weights).element_bits, claim.batch * verify_width
+    )
 
 
 def _tree_s(times: CycleTimes, claim: Claim, target: Deployment) -> float:
