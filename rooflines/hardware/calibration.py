@@ -28,6 +28,8 @@ CLASSES: Final[tuple[str, ...]] = get_args(OperatorClass)
 # measured: fitted to rows of this device; class: carried over from devices of its class; judged: set by hand
 # from published figures; transferable: medians over the measured devices.
 Basis = Literal["measured", "class", "judged", "transferable"]
+# Form of constants fitted to whole passes of a model: their residuals are of passes, not of kernels.
+WHOLE_PASSES: Final = "host + sum over kernels of smooth maximum and floor"
 # Peaks and kernels of the two 16-bit formats are the same on every device that has both.
 _SAME: Final = {"fp16": "bf16", "bf16": "fp16"}
 _SIXTEEN_BITS: Final = 12.0  # storage below it is quantised
@@ -202,6 +204,11 @@ class Calibration(Fact):
                 raise ValueError(f"operators: {' '.join(key)} is given twice")
             seen.add(key)
         return self
+
+    @property
+    def of_whole_passes(self) -> OperatorConstants | None:
+        """An entry whose residuals are those of whole passes; None where constants are of single kernels."""
+        return next((one for one in self.operators if one.form == WHOLE_PASSES and one.residuals), None)
 
     def find(self, operator: str, arithmetic: str, storage: str) -> OperatorConstants | None:
         """The entry that answers for an operator: of its own storage, else of that family of widths.

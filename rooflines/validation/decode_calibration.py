@@ -12,6 +12,7 @@ import numpy as np
 from rooflines.errors import InputError
 from rooflines.hardware.calibration import (
     ANY,
+    WHOLE_PASSES,
     Calibration,
     LeftOutRows,
     OperatorClass,
@@ -28,7 +29,6 @@ from rooflines.validation.decode_costs import ATTENTION, FITTED_CASES, Group, Pa
 from rooflines.validation.decode_fit import DecodeFit, fit_decode, missing_axes, regions
 from rooflines.validation.measured_model import int4_storage, measured_model
 
-FORM: Final = "host + sum over kernels of smooth maximum and floor"
 # Kernels of packed weights change with the width; a drafter's step is 1 position wide, or 2 to catch up.
 _WIDEST_DRAFT: Final = 2
 # They move bytes as linear layers do; residuals, which are of whole passes, stand with the others.
@@ -178,7 +178,7 @@ def _entries(
                 operator=operator,
                 arithmetic=ANY if operator in _SMALL else group.arithmetic,
                 storage=storage,
-                form=FORM,
+                form=WHOLE_PASSES,
                 constants=constants,
                 provenance=provenance,
                 residuals=() if operator in _SMALL else told,
