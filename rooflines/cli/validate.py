@@ -20,6 +20,14 @@ SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
         "rooflines.cli.validate_serving:serving",
         "Predict every row of tables of serving benchmarks, without fitting to them.",
     ),
+    "speedups": (
+        "rooflines.cli.validate_published:speedups",
+        "Predict every row of tables of published speedups from facts alone.",
+    ),
+    "acceptance": (
+        "rooflines.cli.validate_published:acceptance",
+        "Hold published rates per position and accepted lengths against each other.",
+    ),
 }
 
 

@@ -136,14 +136,16 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
         pass_s=2.75e-3 - 5 * _CAST_LAYER_S,
     ),
 )
-# Attention kernels of a layer over a tree: SGLang attends to cached positions and to the tree apart and merges
-# them where topk is above 1 (use_cascade_attn in srt/layers/attention/flashattention_backend.py, 0.5.23).
+# Attention kernels of a layer over a tree: SGLang attends to cached positions and to the tree apart and
+# merges them where topk is above 1 (use_cascade_attn in srt/layers/attention/flashattention_backend.py,
+# 0.5.23).
 TREE_KERNELS: Final[Mapping[str, int]] = {"sglang": 2}
 
-# Time of a step of few rows over that of one, for weights in blocks of 4 and of 8 bits: llama.cpp's matrix-vector
-# kernels unpack them again for every row. Gemma-3-4B in Q4_0 and Qwen2.5-Coder-7B in Q8_0 on a DGX Spark, batched
-# bench (https://github.com/ggml-org/llama.cpp/blob/master/benches/dgx-spark.md); the caches of the sequences are
-# in it, so it is an upper bound.
+# Time of a step of few rows over that of one, for weights in blocks of 4 and of 8 bits: llama.cpp's
+# matrix-vector kernels unpack them again for every row. Gemma-3-4B in Q4_0 and Qwen2.5-Coder-7B in Q8_0 on a
+# DGX Spark, batched bench
+# (https://github.com/ggml-org/llama.cpp/blob/master/benches/dgx-spark.md); the caches of the sequences are in
+# it, so it is an upper bound.
 _ROWS: Final = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 _ROW_COSTS: Final = {
     4: (1.0, 1.243, 1.358, 1.696, 2.279, 3.13),
@@ -152,7 +154,7 @@ _ROW_COSTS: Final = {
 _FEW_BITS: Final = 6
 
 
-def row_cost(engine: str, bits: int, rows: float) -> float:
+def row_cost(engine: str, bits: float, rows: float) -> float:
     """Time of a step over `rows` rows in steps over one, where the engine's kernels cost more a row.
 
     Args:

@@ -200,8 +200,8 @@ _SILENT: Final = re.compile(
 def read_context(text: str) -> float | None:
     """Read a context: the mean number of cached positions while tokens are generated.
 
-    ``8000``, ``16K prompts``, ``66 prompt + 200 generated``, ``ISL 65536 / OSL 4096``, ``1024/256 random``; None
-    where the cell is empty, names a workload, or says how much was allocated rather than used.
+    ``8000``, ``16K prompts``, ``66 prompt + 200 generated``, ``ISL 65536 / OSL 4096``, ``1024/256 random``;
+    None where the cell is empty, names a workload, or says how much was allocated rather than used.
 
     Raises:
         InputError: anything else.

@@ -91,7 +91,7 @@ class Predicted:
 
     @property
     def measured_cycle_cost(self) -> float:
-        """kappa that the claim implies: tau / speedup."""
+        """Cycle cost that the claim implies: tau / speedup."""
         return self.claim.tokens_per_cycle / self.claim.speedup
 
 
@@ -168,7 +168,7 @@ def _host(claim: Claim) -> HostTime | None:
 def _launched(
     bare: Cycle, claim: Claim, target: Deployment, host: HostTime | None
 ) -> tuple[float, float, float]:
-    """Step, draft and verify; a pass that is launched kernel by kernel takes the host's time if longer (s)."""
+    """Step, draft and verify (s); a pass launched kernel by kernel takes the host's time if longer."""
     step_s, draft_s, verify_s = (
         float(np.asarray(value)) for value in (bare.target_step_s, bare.draft_s, bare.verify_s)
     )
@@ -187,9 +187,7 @@ def _row_cost(claim: Claim, verify_width: float) -> float:
     """What unpacking weights for every row makes of a verify pass, in plain steps."""
     if claim.weights is None:
         return 1.0
-    return row_cost(
-        claim.known.engine, number_format(claim.weights).element_bits, claim.batch * verify_width
-    )
+    return row_cost(claim.known.engine, number_format(claim.weights).element_bits, claim.batch * verify_width)
 
 
 def _tree_s(times: CycleTimes, claim: Claim, target: Deployment) -> float:

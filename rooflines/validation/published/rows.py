@@ -44,6 +44,7 @@ class Claim:
 
     Attributes:
         source: key of the source.
+        url: where it can be read.
         table: table or figure in it.
         line: line of the file.
         known: what is known of the source.
@@ -62,6 +63,7 @@ class Claim:
     """
 
     source: str
+    url: str
     table: str
     line: int
     known: Source
@@ -160,6 +162,7 @@ def _claim(key: str, line: int, cells: Mapping[str, str]) -> Claim:
     weights = read_format(cells.get("precision", "")) or model.weights
     return Claim(
         source=key,
+        url=cells.get("source_url", ""),
         table=cells.get("table_or_figure", ""),
         line=line,
         known=known,
