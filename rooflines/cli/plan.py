@@ -73,6 +73,12 @@ if TYPE_CHECKING:
     "each further token adds.",
 )
 @click.option("--compare", type=click.Path(dir_okay=False, path_type=Path), help="An earlier answer (JSON).")
+@click.option(
+    "--steps",
+    metavar="FILE",
+    help="Measured steps of the target in place of constants: llama-bench -o json, a file of measurements or "
+    "a calibration with a table; a drafter takes its own as steps=FILE.",
+)
 @deployment_options
 @architecture_options
 @calibration_option
@@ -96,6 +102,7 @@ def plan(
     best_tree: bool,
     explain: bool,
     compare: Path | None,
+    steps: str | None,
     tp: int,
     weight_dtype: str | None,
     kv_dtype: str | None,
@@ -130,6 +137,7 @@ def plan(
             encoder_positions=encoder_positions,
             cycle_overhead=cycle_overhead,
             calibration=calibration,
+            steps=steps,
             memory_reserve=memory_reserve,
             verify_length=verify_length,
             adaptive_verify=adaptive_verify,

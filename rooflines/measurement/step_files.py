@@ -34,11 +34,13 @@ class MeasuredSteps:
         table: T(batch, new positions, context).
         source: for the reader of a result.
         notes: what to know about these times.
+        parameters: of the model, where the file says how many.
     """
 
     table: StepTable
     source: str
     notes: tuple[str, ...] = ()
+    parameters: int | None = None
 
 
 def read_steps(path: Path) -> MeasuredSteps:
@@ -69,7 +71,13 @@ def read_steps(path: Path) -> MeasuredSteps:
         )
     tool = file.source if isinstance(file, StepsFile) else f"{file.inputs.model or 'a model'}, {path.name}"
     told = file.notes if isinstance(file, StepsFile) else ()
-    return MeasuredSteps(StepTable.of(cells), f"measured steps ({tool})", (*told, *_unsteady(file.stability)))
+    parameters = file.inputs.options.get("model_n_params")
+    return MeasuredSteps(
+        StepTable.of(cells),
+        f"measured steps ({tool})",
+        (*told, *_unsteady(file.stability)),
+        parameters if isinstance(parameters, int) else None,
+    )
 
 
 def step_cells(file: AnyFile) -> tuple[StepTime, ...]:

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
-from rooflines.timing.deployment import Deployment
 from rooflines.timing.roofline import PassTime
+from rooflines.timing.step_times import StepTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,8 @@ class Crossover:
         batch: smallest batch at which the best speedup over the draft lengths is 1 or less; None where it
             still pays at the largest batch searched.
         searched_to: the largest batch searched.
-        operator: the operator of the verify pass that grew most over a plain step, at `batch`.
+        operator: the operator of the verify pass that grew most over a plain step, at `batch`; None where
+            passes were measured whole.
         bound: what binds that operator there.
     """
 
@@ -52,7 +53,7 @@ class BatchSearch:
 
 
 def search_batches(
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     acceptance: Rates,
     draft_lengths: Sequence[int],
@@ -82,7 +83,7 @@ def search_batches(
 
 
 def crossover(
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     acceptance: Rates,
     draft_lengths: Sequence[int],
@@ -113,7 +114,7 @@ def crossover(
 
 def end_of(
     found: BatchSearch,
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     context: float,
     *,
@@ -131,6 +132,8 @@ def end_of(
     draft = cycle_times(target, drafter, float(batch), context, length, verify_length=verify_length).draft
     plain = target.decode(float(batch), context)
     verify = target.verify(float(batch), context, draft.verify_width, draft.ancestors)
+    if not isinstance(plain, PassTime) or not isinstance(verify, PassTime):
+        return Crossover(batch, found.largest_batch)
     operator, bound = grown_most(plain, verify)
     return Crossover(batch, found.largest_batch, operator, bound)
 

@@ -12,10 +12,10 @@ from rooflines.errors import InputError
 from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.drafters.base import Drafter
-from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_price import LARGEST_SEARCHED, drafts_tree, price, schedule
-from rooflines.studies.plan_words import answer_text
+from rooflines.studies.plan_steps import timing_of
+from rooflines.studies.plan_words import answer_text, cycle_words
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.deployment import Deployment
 
@@ -51,6 +51,7 @@ class PlanQuestion:
         overhead: host time per pass, with its unit.
         cycle_overhead: host time per cycle outside draft and verify, with its unit.
         calibration: ``auto``, ``none`` or ``textbook``.
+        steps: file with measured steps of the target, which then need no constants; None for constants.
         memory_reserve: share of the memory kept free.
         expert_parallel: e, a multiple of t.
         routing: which experts the tokens of a pass hit.
@@ -75,6 +76,7 @@ class PlanQuestion:
     overhead: str = "0 s"
     cycle_overhead: str = "0 s"
     calibration: str = "auto"
+    steps: str | None = None
     memory_reserve: float = DEFAULT_RESERVE
     expert_parallel: int = 1
     routing: str = "uniform"
@@ -207,11 +209,15 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     """Answer a question whose target is at hand, as `served_target` gives it.
 
     Raises:
-        RooflinesError: an unknown drafter or acceptance, impossible numbers, incompatible vocabularies.
+        RooflinesError: an unknown drafter or acceptance, impossible numbers, incompatible vocabularies, or
+            measured steps that do not answer.
     """
-    drafters = [make_drafter(text, target) for text in question.drafters]
+    timing = timing_of(question, target)
+    drafters = timing.drafters
     given = assign_acceptance(question.acceptance, question.drafters)
-    priced = [price(question, target, drafter, one) for drafter, one in zip(drafters, given, strict=True)]
+    priced = [
+        price(question, target, drafter, one, timing) for drafter, one in zip(drafters, given, strict=True)
+    ]
     rows = [row for one in priced for row in one.rows]
     memory = [row for one in priced for row in one.memory]
     recommendation = [_recommend(batch, rows, memory) for batch in question.batches]
@@ -219,7 +225,13 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     end = None if None in ends else max(batch for batch in ends if batch is not None)
     return Plan(
         question=question,
-        text=answer_text(target, recommendation, [(one.name, one.crossover) for one in priced], end),
+        text=answer_text(
+            target,
+            recommendation,
+            [(one.name, one.crossover) for one in priced],
+            end,
+            _reasons(question, rows, always=timing.is_measured),
+        ),
         recommendation=recommendation,
         crossover_batch=end,
         crossovers=[{"drafter": one.name, **asdict(one.crossover)} for one in priced],
@@ -235,16 +247,32 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
         best_trees=[row for one in priced for row in one.extras.best_trees],
         realities=[row for one in priced for row in one.extras.realities],
         marginal=[row for one in priced for row in one.extras.marginal],
-        warnings=_warnings(question, drafters, given),
-        basis=target.machine.basis,
+        warnings=[*timing.notes, *_warnings(question, drafters, given)],
+        basis=timing.basis,
     )
+
+
+def _reasons(question: PlanQuestion, rows: list[dict[str, Any]], *, always: bool) -> dict[int, str]:
+    """Why it pays or not, by batch: where it does not, and where that rests on measured steps."""
+    best = {batch: _best(batch, rows) for batch in question.batches}
+    return {
+        batch: cycle_words(row)
+        for batch, row in best.items()
+        if row is not None and row["draft_length"] > 0 and (always or row["speedup"] <= 1.0)
+    }
+
+
+def _best(batch: int, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The row of largest speedup at one batch, the shortest draft of equals; None where nothing fits."""
+    here = [row for row in rows if row["batch"] == batch and row["speedup"] is not None]
+    return max(here, key=lambda row: (row["speedup"], -row["draft_length"])) if here else None
 
 
 def _recommend(batch: int, rows: list[dict[str, Any]], memory: list[dict[str, Any]]) -> dict[str, Any]:
     """The best of all drafters and draft lengths at one batch; plain decoding where none wins."""
-    here = [row for row in rows if row["batch"] == batch and row["speedup"] is not None]
+    best = _best(batch, rows)
     room = max(row["largest_batch"] for row in memory if row["batch"] == batch)
-    if not here:
+    if best is None:
         return {
             "batch": batch,
             "fits": False,
@@ -257,7 +285,6 @@ def _recommend(batch: int, rows: list[dict[str, Any]], memory: list[dict[str, An
             "break_even_acceptance": None,
             "break_even_cost_ratio": None,
         }
-    best = max(here, key=lambda row: (row["speedup"], -row["draft_length"]))
     wins = best["speedup"] > 1.0 and best["draft_length"] > 0
     return {
         "batch": batch,

@@ -13,7 +13,7 @@ from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_realities import marginal_rows, reality_rows
 from rooflines.studies.plan_trees import best_tree_rows
 from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
-from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 from rooflines.units import parse_quantity
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Extras:
 
 def asked_for(
     question: PlanQuestion,
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     given: GivenAcceptance,
     *,
@@ -50,7 +50,7 @@ def asked_for(
 
     Args:
         question: what is asked.
-        target: the model that is sped up.
+        target: times the model that is sped up.
         drafter: who proposes.
         given: its acceptance.
         tree: how it grows trees; None for chains.

@@ -22,6 +22,7 @@ from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.schedule import best_by_batch
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_extras import Extras, asked_for
+from rooflines.studies.plan_steps import Timing
 from rooflines.timing.deployment import Deployment
 from rooflines.units import parse_quantity
 
@@ -57,15 +58,28 @@ class Priced:
     extras: Extras
 
 
-def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: GivenAcceptance) -> Priced:
-    """Price a drafter over the whole grid at once."""
+def price(
+    question: PlanQuestion, target: Deployment, drafter: Drafter, given: GivenAcceptance, timing: Timing
+) -> Priced:
+    """Price a drafter over the whole grid at once.
+
+    Args:
+        question: what is asked.
+        target: what stands in memory.
+        drafter: who proposes.
+        given: its acceptance.
+        timing: what times the target.
+
+    Raises:
+        InputError: a batch or width beyond those that were measured.
+    """
     lengths = drafter.draft_lengths(question.draft_lengths)
     batches = np.asarray(question.batches, dtype=float)[:, None]
     gammas = np.asarray(lengths, dtype=float)[None, :]
     context, overhead_s = float(question.context), parse_quantity(question.cycle_overhead, "s")
     verified = verify_length_of(question, drafter)
     times = cycle_times(
-        target, drafter, batches, context, gammas, overhead_s=overhead_s, verify_length=verified
+        timing.target, drafter, batches, context, gammas, overhead_s=overhead_s, verify_length=verified
     )
     held = max(float(np.max(times.draft.verify_width)) - 1.0, float(max(lengths)))
     room = largest_batch(target, drafter, question.context, held, reserve=question.memory_reserve)
@@ -73,23 +87,23 @@ def price(question: PlanQuestion, target: Deployment, drafter: Drafter, given: G
     grids = _grids(question, lengths, times, given)
     fits = [row["fits"] for row in memory]
     search = search_batches(
-        target,
+        timing.target,
         drafter,
         given.rates,
         lengths,
         context,
-        largest_batch=min(room, LARGEST_SEARCHED),
+        largest_batch=min(room, timing.largest_batch or LARGEST_SEARCHED, LARGEST_SEARCHED),
         overhead_s=overhead_s,
         verify_length=verified,
     )
-    rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=target.machine.basis)
+    rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=timing.basis)
     return Priced(
         name=drafter.name,
         rows=rows,
         memory=memory,
         search=search,
-        crossover=end_of(search, target, drafter, context, verify_length=verified),
-        extras=asked_for(question, target, drafter, given, tree=times.draft.tree, rows=rows),
+        crossover=end_of(search, timing.target, drafter, context, verify_length=verified),
+        extras=asked_for(question, timing.target, drafter, given, tree=times.draft.tree, rows=rows),
     )
 
 

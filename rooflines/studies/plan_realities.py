@@ -18,13 +18,14 @@ from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.marginal import drafted_tokens, marginal_value
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 
 # Positions per sequence up to which the end of the memory-bound region is searched: wider than any draft.
 _WIDEST: Final = 512
 
 
 def reality_rows(
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     given: GivenAcceptance,
     *,
@@ -42,7 +43,9 @@ def reality_rows(
         context: S.
         best: the best row of the plan at each batch; those without time are left out.
     """
-    edges = memory_bound_widths(target, batches, context)
+    edges: Sequence[int | None] = [None] * len(batches)
+    if isinstance(target, Deployment):  # of a pass measured whole it is not known what binds
+        edges = memory_bound_widths(target, batches, context)
     found = []
     for batch, edge, row in zip(batches, edges, best, strict=True):
         length = row["draft_length"]
@@ -88,7 +91,7 @@ def _first_other(bounds: NDArray[np.str_]) -> int | None:
 
 
 def marginal_rows(
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     rates: Rates,
     *,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.tree_growth import TreeGrowth
-from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 
 # Drafted nodes searched. Sequoia's trees have up to 768 on hardware that verifies them for nothing; every
 # engine's have fewer than this.
@@ -36,7 +36,7 @@ def nested_yields(growth: TreeGrowth, branches: BranchAcceptance, depth: int) ->
 
 
 def best_tree_rows(
-    target: Deployment,
+    target: StepTimer,
     drafter: Drafter,
     top_k: int,
     branches: BranchAcceptance,

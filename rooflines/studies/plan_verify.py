@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.verify_length import choose_verify_lengths
-from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class BatchCycle:
         overhead_s: time per cycle outside draft and verify (s).
     """
 
-    target: Deployment
+    target: StepTimer
     drafter: Drafter
     batch: int
     context: float

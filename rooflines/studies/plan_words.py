@@ -23,13 +23,25 @@ def answer_text(
     recommendation: Sequence[Mapping[str, Any]],
     ends: Sequence[tuple[str, Crossover]],
     crossover_batch: int | None,
+    reasons: Mapping[int, str] | None = None,
 ) -> str:
-    """One sentence a batch, then where it stops paying and why."""
+    """One sentence a batch, then where it stops paying and why.
+
+    Args:
+        target: what is sped up.
+        recommendation: one entry a batch.
+        ends: by drafter, where it stops paying.
+        crossover_batch: where no drafter pays any more.
+        reasons: `cycle_words` of the batches that deserve them.
+    """
     cards = target.parallelism.devices
     where = f"{cards} x {target.machine.profile.name}" if cards > 1 else target.machine.profile.name
     several = len(ends) > 1
     sentences = [f"{target.model.name} on {where}:"]
-    sentences += [_sentence(entry, with_name=several) for entry in recommendation]
+    why = reasons or {}
+    sentences += [
+        _sentence(entry, with_name=several, why=why.get(entry["batch"])) for entry in recommendation
+    ]
     last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]
     if not any(entry["fits"] for entry in recommendation):
         return " ".join(sentences)
@@ -38,6 +50,8 @@ def answer_text(
         sentences.append(f"It still pays at batch {reach}, the largest that fits or was searched.")
     elif crossover_batch == 1:
         sentences.append("It pays at no batch.")
+    elif last.operator is None:
+        sentences.append(f"It stops paying at batch {crossover_batch}.")
     else:
         sentences.append(
             f"It stops paying at batch {crossover_batch}, where {_BINDS[str(last.bound)]} binds the "
@@ -46,18 +60,33 @@ def answer_text(
     return " ".join(sentences)
 
 
-def _sentence(entry: Mapping[str, Any], *, with_name: bool) -> str:
+def cycle_words(row: Mapping[str, Any]) -> str:
+    """What a cycle costs in plain steps of the same target, and yields: why it pays or not.
+
+    Args:
+        row: of a plan, with time.
+    """
+    verify, draft = (row[part] / row["target_step_s"] for part in ("verify_s", "draft_s"))
+    return (
+        f"verifying {row['verify_width']:.3g} positions costs {verify:.2f} plain steps and drafting "
+        f"{draft:.2f}, for {row['tokens_per_cycle']:.2f} tokens"
+    )
+
+
+def _sentence(entry: Mapping[str, Any], *, with_name: bool, why: str | None) -> str:
     batch = entry["batch"]
     if not entry["fits"]:
         room = entry["largest_batch"]
         most = f"the largest batch that does is {room}" if room else "no batch does"
         return f"Batch {batch} does not fit in memory ({most})."
     if not entry["speculate"]:
-        return f"At batch {batch} do not speculate (best {entry['speedup']:.2f}x)."
+        because = f": {why}" if why else ""
+        return f"At batch {batch} do not speculate (best {entry['speedup']:.2f}x{because})."
     name = f" with {entry['drafter']}" if with_name else ""
     nodes = entry["verify_width"] - 1
     tree = f" deep, {nodes:g} nodes" if nodes > entry["draft_length"] else ""
-    return f"At batch {batch} draft {entry['draft_length']}{tree}{name}: {entry['speedup']:.2f}x."
+    because = f" ({why})" if why else ""
+    return f"At batch {batch} draft {entry['draft_length']}{tree}{name}: {entry['speedup']:.2f}x{because}."
 
 
 def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -135,8 +135,9 @@ def calibrated_machine(
     """
     if calibration.steps and not calibration.operators:
         raise InputError(
-            f"calibration {calibration.name} holds step times of one model and no constants: it answers for "
-            "rooflines check of that model; to predict others, fit constants (rooflines calibrate)"
+            f"calibration {calibration.name} holds step times of one model and no constants: give it to "
+            "rooflines plan as --steps, or to rooflines check; to predict others, fit constants (rooflines "
+            "calibrate)"
         )
     default = default_machine(profile)
     table: dict[tuple[str, str, str], Constants | None] = {}

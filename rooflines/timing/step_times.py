@@ -201,7 +201,8 @@ def _inside(what: str, given: Floats, measured: Floats) -> None:
     low, high = measured.min(), measured.max()
     if given.size and not (given.min() >= low and given.max() <= high):
         wrong = given.min() if given.min() < low else given.max()
+        known = f"from {low:g} to {high:g}" if high > low else f"for {low:g} alone"
         raise InputError(
-            f"{what} = {wrong:g} was not measured: steps are known from {low:g} to {high:g}; measure it, "
-            "or use constants that were fitted"
+            f"{what} = {wrong:g} was not measured: steps are known {known}; measure it, or use constants that "
+            "were fitted"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rooflines.costs.cost import Number
 from rooflines.errors import InputError
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.tree_growth import TreeGrowth
+from rooflines.timing.step_times import StepTimer
 
 # Training frameworks pad a vocabulary to a multiple of 64..512 a device; a larger gap is another tokenizer.
 _PADDING_SHARE = 0.01
@@ -64,6 +65,22 @@ class Drafter(Protocol):
 
     def warnings(self) -> tuple[str, ...]:
         """What is odd about this choice, or assumed for it, if anything."""
+
+
+@runtime_checkable
+class Stepping(Protocol):
+    """A drafter whose draft is decode steps of a model, so that measured ones can stand in for constants."""
+
+    @property
+    def steps(self) -> StepTimer | None:
+        """What times its steps in place of its constants, if anything does."""
+
+    def timed_by(self, steps: StepTimer) -> Self:
+        """The same drafter with measured steps."""
+
+
+# What a stepping drafter says of its parameter `steps`.
+STEPS: Final = "file with measured steps of what drafts (default: its constants), see --steps of a plan"
 
 
 def chain(seconds: Number, draft_length: Number, catch_up_s: Number = 0.0) -> Draft:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from rooflines.errors import InputError
 from rooflines.models.readers import read_model
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.drafters.base import (
+    STEPS,
     Draft,
     Drafter,
     chain,
@@ -25,6 +26,7 @@ from rooflines.speculation.drafters.base import (
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.speculation.drafters.sparse_kv import WINDOW, windowed
 from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,14 @@ class IndependentDrafter:
         target: the model it drafts for.
         parameters: what was set by name, for its own name.
         only: the one draft length that was asked of it.
+        steps: what times its steps in place of the deployment.
     """
 
     deployment: Deployment
     target: ModelSpec
     parameters: tuple[tuple[str, str], ...] = ()
     only: int | None = None
+    steps: StepTimer | None = None
 
     def __post_init__(self) -> None:
         own = self.deployment.model
@@ -63,10 +67,15 @@ class IndependentDrafter:
         """
         gamma = np.asarray(draft_length, dtype=float)
         middle = context + np.maximum(gamma - 1.0, 0.0) / 2.0
-        steps = gamma * self.deployment.decode(batch, middle).seconds
-        wide = self.deployment.verify(batch, context, 2.0).seconds
-        narrow = self.deployment.decode(batch, context).seconds
-        return chain(steps, gamma, np.where(gamma > 0, wide - narrow, 0.0))
+        timer = self.deployment if self.steps is None else self.steps
+        seconds = gamma * timer.decode(batch, middle).seconds
+        wide = timer.verify(batch, context, 2.0).seconds
+        narrow = timer.decode(batch, context).seconds
+        return chain(seconds, gamma, np.where(gamma > 0, wide - narrow, 0.0))
+
+    def timed_by(self, steps: StepTimer) -> Self:
+        """The same drafter with measured steps."""
+        return replace(self, steps=steps)
 
     def weight_bytes(self) -> float:
         """The drafter's weights on each device (bytes)."""
@@ -118,6 +127,7 @@ KINDS: Final = {
             "weight-dtype": "format of its linear layers (default: its checkpoint's)",
             "window": f"{WINDOW} (default: all)",
             "depth": "tokens, in place of the draft lengths of the plan",
+            "steps": STEPS,
         },
         "a small model with its own weights and KV cache, one step per drafted token",
         "the small model",

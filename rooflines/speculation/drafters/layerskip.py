@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from rooflines.errors import InputError
-from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.base import STEPS, Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.speculation.drafters.self_draft import SelfDrafter, rebuilt
 from rooflines.timing.deployment import Deployment
@@ -48,6 +48,7 @@ KINDS: Final = {
         {
             "layers": "first layers of the target that draft",
             "depth": "tokens, in place of the draft lengths of the plan",
+            "steps": STEPS,
         },
         "the target's first layers and its head, on the target's cache",
     )

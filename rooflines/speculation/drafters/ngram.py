@@ -18,6 +18,7 @@ from rooflines.errors import InputError
 from rooflines.speculation.drafters.base import Draft, Drafter, chain, possible_lengths
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 from rooflines.units import parse_quantity
 
 _SHARE_OF_VERIFY: Final = 0.005875
@@ -29,13 +30,13 @@ class LookupDrafter:
 
     Attributes:
         name: what the plan calls it.
-        target: the model it drafts for.
+        target: what times the verify pass of the model it drafts for.
         host_s: time of the lookups of one sequence in a cycle (s); None takes the share of the verify pass.
         only: the one draft length that was asked of it.
     """
 
     name: str
-    target: Deployment
+    target: StepTimer
     host_s: float | None = None
     only: int | None = None
 

@@ -13,7 +13,7 @@ from typing import Final
 from rooflines.costs.storage import weight_bytes
 from rooflines.dtypes import number_format
 from rooflines.errors import InputError
-from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.base import STEPS, Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.speculation.drafters.self_draft import SelfDrafter
 from rooflines.timing.deployment import Deployment
@@ -35,7 +35,7 @@ def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) 
 KINDS: Final = {
     "quantized": DrafterKind(
         _make,
-        {"depth": "tokens, in place of the draft lengths of the plan"},
+        {"depth": "tokens, in place of the draft lengths of the plan", "steps": STEPS},
         "a copy of the target in another format, on the target's cache",
         "format of its linear layers",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import PurePath
 from typing import Final
 
 from rooflines.errors import InputError, UnknownNameError
@@ -17,10 +19,12 @@ from rooflines.speculation.drafters import (
     quantized,
     sparse_kv,
 )
-from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.base import Drafter, Stepping
 from rooflines.speculation.drafters.kind import DrafterKind
 from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 
+ReadSteps = Callable[[str], StepTimer]
 KINDS: Final[dict[str, DrafterKind]] = {
     **independent.KINDS,
     **medusa.KINDS,
@@ -35,16 +39,18 @@ KINDS: Final[dict[str, DrafterKind]] = {
 }
 
 
-def make_drafter(text: str, target: Deployment) -> Drafter:
+def make_drafter(text: str, target: Deployment, read_steps: ReadSteps | None = None) -> Drafter:
     """Read a drafter as the command line writes it, for a target as it is served.
 
     Args:
         text: e.g. ``independent:llama-3.2-1b,tp=1`` or ``eagle3:depth=6,topk=10,nodes=59``.
         target: the model it drafts for; a drafter runs on the same devices.
+        read_steps: reads the file of a parameter ``steps``; None where measured steps have no place.
 
     Raises:
         UnknownNameError: an unknown kind or parameter, with near matches.
-        InputError: a parameter that is set twice or has no value, or a model that is missing.
+        InputError: a parameter that is set twice or has no value, a model that is missing, or measured steps
+            where they have no place.
     """
     name, _, rest = text.partition(":")
     kind = KINDS.get(name.strip().lower())
@@ -56,7 +62,15 @@ def make_drafter(text: str, target: Deployment) -> Drafter:
         if key not in kind.parameters:
             allowed = ", ".join(kind.parameters)
             raise UnknownNameError(f"parameter of {name}", key, kind.parameters, f"(known: {allowed})")
-    return kind.make(model, parameters, target)
+    path = parameters.get("steps")
+    if path is None:
+        return kind.make(model, parameters, target)
+    if read_steps is None:
+        raise InputError(f"drafter {text!r} has measured steps, which only a plan takes: leave steps= out")
+    drafter = kind.make(model, {**parameters, "steps": PurePath(path).stem}, target)
+    if not isinstance(drafter, Stepping):
+        raise InputError(f"{name} drafts without decode steps of its own: leave steps= out")
+    return drafter.timed_by(read_steps(path))
 
 
 def kind_of(text: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rooflines.costs.cost import Number
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.drafters.base import Draft, chain, possible_lengths
 from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTimer
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,14 @@ class SelfDrafter:
         deployment: the cheaper form, as it is served.
         own_weight_bytes: weights that it needs beside the target's on each device (bytes).
         only: the one draft length that was asked of it.
+        steps: what times its steps in place of the deployment.
     """
 
     name: str
     deployment: Deployment
     own_weight_bytes: float = 0.0
     only: int | None = None
+    steps: StepTimer | None = None
 
     def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
         """Any, or the one that was fixed."""
@@ -38,7 +41,12 @@ class SelfDrafter:
         """Price gamma steps at their mean context; verifying fills the cache, so nothing is caught up."""
         gamma = np.asarray(draft_length, dtype=float)
         middle = context + np.maximum(gamma - 1.0, 0.0) / 2.0
-        return chain(gamma * self.deployment.decode(batch, middle).seconds, gamma)
+        timer = self.deployment if self.steps is None else self.steps
+        return chain(gamma * timer.decode(batch, middle).seconds, gamma)
+
+    def timed_by(self, steps: StepTimer) -> Self:
+        """The same drafter with measured steps."""
+        return replace(self, steps=steps)
 
     def weight_bytes(self) -> float:
         """Beside the target's (bytes)."""

@@ -13,7 +13,7 @@ from typing import Final
 
 from rooflines.errors import InputError
 from rooflines.models.spec import Attention, LatentAttention, Layer, ModelSpec
-from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.base import STEPS, Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.speculation.drafters.self_draft import SelfDrafter, rebuilt
 from rooflines.timing.deployment import Deployment
@@ -57,7 +57,7 @@ def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) 
 KINDS: Final = {
     "sparse-kv": DrafterKind(
         _make,
-        {"window": WINDOW, "depth": "tokens, in place of the draft lengths of the plan"},
+        {"window": WINDOW, "depth": "tokens, in place of the draft lengths of the plan", "steps": STEPS},
         "the target itself on a window of its cache",
     )
 }

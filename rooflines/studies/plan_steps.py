@@ -1,0 +1,120 @@
+"""Measured steps in a plan: what times the target and its drafters in place of constants.
+
+T(n) is a property of kernels as much as of bandwidth: where kernels for a single row are fast, verifying a
+few positions costs steps that no roofline shows, and a cheap draft of high acceptance slows its target down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rooflines.errors import InputError
+from rooflines.speculation.drafters.base import Drafter, Stepping
+from rooflines.speculation.drafters.ngram import LookupDrafter
+from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.timing.deployment import Deployment
+from rooflines.timing.step_times import StepTable, StepTimer
+
+if TYPE_CHECKING:
+    from rooflines.measurement.step_files import MeasuredSteps
+    from rooflines.studies.plan import PlanQuestion
+
+# Counts of one model differ by what a tool counts (tied heads, rotary tables); models differ by more.
+_ONE_MODEL: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What times a plan.
+
+    Attributes:
+        target: times the passes of the target.
+        basis: what they rest on.
+        drafters: in the order of the question.
+        largest_batch: beyond which nothing was measured; None where constants answer for all.
+        notes: what is odd about it.
+    """
+
+    target: StepTimer
+    basis: str
+    drafters: tuple[Drafter, ...]
+    largest_batch: int | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the target's steps are measured."""
+        return self.largest_batch is not None
+
+
+def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
+    """The target as measured where the question names a file, and the drafters likewise.
+
+    Raises:
+        RooflinesError: an unknown drafter, a file that holds no step times, or those of another model.
+    """
+    files = _StepFiles()
+    drafters = tuple(make_drafter(text, target, files.table) for text in question.drafters)
+    drafts = "".join(f"; draft from {source}" for source in files.sources)
+    if question.steps is None:
+        mixed = [
+            f"{one.name}: its steps are measured and those of the target are not: measure them too (--steps "
+            "FILE)"
+            for one in drafters
+            if _is_measured(one)
+        ]
+        return Timing(target, target.machine.basis + drafts, drafters, notes=(*files.notes, *mixed))
+    steps = files.read(question.steps)
+    _require_model(steps, target, question.steps)
+    drafters = tuple(
+        replace(one, target=steps.table) if isinstance(one, LookupDrafter) else one for one in drafters
+    )
+    mixed = [
+        f"{one.name}: the target's steps are measured and its own are not ({target.machine.basis}): measure "
+        "them too (steps=FILE)"
+        for one in drafters
+        if not (_is_measured(one) or isinstance(one, LookupDrafter))
+    ]
+    return Timing(
+        steps.table, steps.source + drafts, drafters, steps.table.largest_batch, (*files.notes, *mixed)
+    )
+
+
+def _is_measured(drafter: Drafter) -> bool:
+    return isinstance(drafter, Stepping) and drafter.steps is not None
+
+
+class _StepFiles:
+    """Files of step times, each read once, and what to know of them."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, MeasuredSteps] = {}
+
+    def read(self, path: str) -> MeasuredSteps:
+        from rooflines.measurement.step_files import read_steps
+
+        if path not in self._read:
+            self._read[path] = read_steps(Path(path).expanduser())
+        return self._read[path]
+
+    def table(self, path: str) -> StepTable:
+        return self.read(path).table
+
+    @property
+    def sources(self) -> list[str]:
+        return [steps.source for steps in self._read.values()]
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"{steps.source}: {'; '.join(steps.notes)}" for steps in self._read.values() if steps.notes]
+
+
+def _require_model(steps: MeasuredSteps, target: Deployment, path: str) -> None:
+    known, asked = steps.parameters, target.model.parameters_total
+    if known is not None and abs(known - asked) > _ONE_MODEL * max(known, asked):
+        raise InputError(
+            f"{path} times a model of {known / 1e6:,.0f}M parameters and {target.model.name} has "
+            f"{asked / 1e6:,.0f}M: give the steps of the target itself"
+        )
