@@ -23,6 +23,11 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "rooflines.cli.capacity:capacity",
         "How many cards for a load, with speculation or without?",
     ),
+    "sweep": (
+        "rooflines.cli.sweep:sweep",
+        "Price a grid of any size into Parquet, and ask what is best in it.",
+    ),
+    "explore": ("rooflines.cli.explore:explore", "Look at a plan: move sliders, see what changes."),
     "speedup": (
         "rooflines.cli.speedup:speedup",
         "Speedup from acceptance, draft length and cost ratio alone.",

@@ -45,6 +45,7 @@ class Best:
         goal: what is best.
         where: conditions on rows.
         rows: one a group, in the order of `by`; groups without a row that fits are left out.
+        columns: of the rows.
         parts_read: whole parts.
         parts: of the sweep; more than were read where it is not finished.
     """
@@ -53,6 +54,7 @@ class Best:
     goal: str
     where: tuple[str, ...]
     rows: list[dict[str, Any]]
+    columns: tuple[str, ...]
     parts_read: int
     parts: int
 
@@ -108,7 +110,7 @@ def best_rows(
     for file in files:
         best = _merged(best, _read(file, conditions, goal), list(by), goal)
     rows = [] if best is None else _plain(best.sort_values(list(by)) if by else best)
-    return Best(tuple(by), goal, tuple(where), rows, len(files), len(manifest.rows))
+    return Best(tuple(by), goal, tuple(where), rows, columns, len(files), len(manifest.rows))
 
 
 def _whole_parts(folder: Path, manifest: Manifest, *, partial: bool) -> list[Path]:

@@ -18,6 +18,7 @@ from rooflines.studies.sweep.store import is_whole, open_folder, part_file, writ
 if TYPE_CHECKING:
     from distributed import Client
 
+SCHEMA_VERSION: Final = 1
 # Rows finished in this run, and all rows that it has to do.
 Told = Callable[[int, int], None]
 # More processes than any machine has cores.
@@ -43,6 +44,41 @@ class SweepOutcome:
     rows_priced: int
     seconds: float
     refused: tuple[dict[str, Any], ...]
+
+    @property
+    def text(self) -> str:
+        """The outcome in words."""
+        there = self.rows - self.rows_priced
+        rate = f" at {self.rows_priced / self.seconds:,.0f} rows/s" if self.rows_priced else ""
+        return (
+            f"{self.rows:,} rows in {self.parts:,} parts of {self.folder}: {self.rows_priced:,} priced now"
+            f"{rate}, {there:,} were there."
+        )
+
+    def refused_by_reason(self) -> list[dict[str, Any]]:
+        """Each reason once: how many combinations it holds for, and the first of them."""
+        rows: dict[str, dict[str, Any]] = {}
+        for one in self.refused:
+            first = ", ".join(
+                str(value) for name, value in one.items() if name not in ("reason", "acceptance")
+            )
+            row = rows.setdefault(
+                one["reason"], {"reason": one["reason"], "combinations": 0, "the first of them": first}
+            )
+            row["combinations"] += 1
+        return list(rows.values())
+
+    def document(self) -> dict[str, Any]:
+        """The outcome as JSON takes it (schema: docs/schemas/sweep.schema.json)."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "folder": str(self.folder),
+            "rows": self.rows,
+            "parts": self.parts,
+            "rows_priced": self.rows_priced,
+            "seconds": self.seconds,
+            "refused": [{**one, "acceptance": list(one["acceptance"])} for one in self.refused],
+        }
 
 
 def run_sweep(
