@@ -15,19 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
-from rooflines.errors import MissingPeakError
+from rooflines.costs.storage import weight_bytes
+from rooflines.errors import MissingPeakError, RooflinesError
 from rooflines.estimates import Estimate, total
+from rooflines.models.catalogue import list_presets
+from rooflines.models.drafter_catalogue import list_drafter_presets
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import break_even_cost_ratio, constant_acceptance
 from rooflines.speculation.cycle import Cycle, CycleTimes, cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
-from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.speculation.drafters.registry import KINDS, make_drafter
 from rooflines.studies.intensity import study_intensity
 from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, plan_for
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_price import verify_length_of
-from rooflines.studies.roofline import Roof, roofs
+from rooflines.studies.roofline import EVERYTHING, Roof, roofs
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
@@ -37,6 +40,9 @@ from rooflines.units import parse_quantity
 
 # Speedups whose lines the map shows; 1 is where speculation breaks even.
 MAP_LEVELS: Final = (1.0, 1.5, 2.0, 3.0, 4.0)
+# Formats of a copy that drafts for its own target, and families whose heads ship.
+_COPIES: Final = ("int4", "fp8")
+_HEADED: Final = ("medusa", "eagle", "eagle2", "eagle3", "p-eagle", "dflash", "dspark", "domino")
 _MAP_ACCEPTANCE: Final = np.linspace(0.0, 1.0, 101)
 
 
@@ -70,7 +76,7 @@ class OperatorPoint:
     Attributes:
         hardware: profile id.
         phase: decode, prefill or verify.
-        operator: its name.
+        operator: its name; the whole pass stands beside its operators.
         intensity_flop_per_byte: (FLOP/byte).
         attained_flop_per_s: on one device (FLOP/s).
         seconds: all instances of a pass (s).
@@ -93,6 +99,7 @@ class BreakEvenMap:
     """Lines of equal speedup over acceptance and cost ratio, for one draft length and its verify pass.
 
     Attributes:
+        hardware: profile id.
         drafter: whose verify pass it is.
         draft_length: gamma.
         acceptance: constant acceptance along every line.
@@ -102,6 +109,7 @@ class BreakEvenMap:
         speedup: there.
     """
 
+    hardware: str
     drafter: str
     draft_length: int
     acceptance: tuple[float, ...]
@@ -167,16 +175,7 @@ def explore(question: PlanQuestion, draft_length: int, model: ModelSpec | None =
     Raises:
         RooflinesError: whatever a plan refuses.
     """
-    target = make_deployment(
-        model if model is not None else question.target,
-        _machine(question.hardware, question.calibration, question.overhead),
-        weight_dtype=question.weight_dtype,
-        kv_dtype=question.kv_dtype,
-        tensor=question.tensor_parallel,
-        expert=question.expert_parallel,
-        routing=question.routing,
-        encoder_positions=question.encoder_positions,
-    )
+    target = _target(question, model)
     plan = plan_for(question, target)
     asked = _asked(question, target)
     batch = float(question.batches[0])
@@ -201,6 +200,47 @@ def explore(question: PlanQuestion, draft_length: int, model: ModelSpec | None =
         operators=_operators(target, question, width),
         roofs=roofs(target, ("decode",)),
         maps=[_map(one, batch, row["draft_length"]) for one, row in fitting],
+    )
+
+
+def possible_drafters(question: PlanQuestion, model: ModelSpec | None = None) -> tuple[str, ...]:
+    """Drafters that can draft for a target, as the command line writes them.
+
+    Families that need no model, heads that ship for this target, and smaller models of the same tokenizer.
+
+    Args:
+        question: says how the target is served.
+        model: the target where it was read already; else the question names it.
+
+    Raises:
+        RooflinesError: an unknown target or device, or a degree that does not divide.
+    """
+    target = _target(question, model)
+    texts = [*KINDS, *(f"quantized:{name}" for name in _COPIES)]
+    texts += [f"{kind}:{head}" for kind in KINDS if kind in _HEADED for head in list_drafter_presets()]
+    texts += [f"independent:{name}" for name in list_presets() if name != target.model.name]
+    return tuple(text for text in texts if _drafts(text, target))
+
+
+def _drafts(text: str, target: Deployment) -> bool:
+    """Whether a drafter can be made for a target, and is lighter than it."""
+    try:
+        own = make_drafter(text, target).weight_bytes()
+    except RooflinesError:
+        return False
+    return own < weight_bytes(target.model, target.precision, target.parallelism)
+
+
+def _target(question: PlanQuestion, model: ModelSpec | None) -> Deployment:
+    return make_deployment(
+        model if model is not None else question.target,
+        _machine(question.hardware, question.calibration, question.overhead),
+        weight_dtype=question.weight_dtype,
+        kv_dtype=question.kv_dtype,
+        tensor=question.tensor_parallel,
+        expert=question.expert_parallel,
+        routing=question.routing,
+        encoder_positions=question.encoder_positions,
     )
 
 
@@ -296,7 +336,7 @@ def _operators(target: Deployment, question: PlanQuestion, verify_width: float) 
         OperatorPoint(
             hardware=target.machine.profile.id,
             phase=phase,
-            operator=row["operator"],
+            operator=EVERYTHING if row["operator"] == "total" else row["operator"],
             intensity_flop_per_byte=row["intensity_flop_per_byte"],
             attained_flop_per_s=row["flops"] / row["time_s"],
             seconds=row["time_s"],
@@ -325,6 +365,7 @@ def _map(one: _Asked, batch: float, draft_length: int) -> BreakEvenMap:
     rest = float(outcome.verify_s + outcome.overhead_s) / float(outcome.target_step_s)
     tau = Acceptance.constant(_MAP_ACCEPTANCE).tokens_per_cycle(float(draft_length))
     return BreakEvenMap(
+        hardware=one.target.machine.profile.id,
         drafter=one.drafter.name,
         draft_length=draft_length,
         acceptance=tuple(_MAP_ACCEPTANCE.tolist()),

@@ -105,8 +105,8 @@ def _length(value: float, longest: float) -> float:
 def _cycle_text(view: DeviceView, row: dict[str, Any], *, many: bool) -> str:
     where = f"{view.plan.question.hardware}: " if many else ""
     return (
-        f"{where}{row['drafter']}, draft {row['draft_length']}: {row['tokens_per_cycle']:.2f} tokens per "
-        f"cycle of {row['cycle_cost']:.2f} plain steps = {row['speedup']:.2f}x"
+        f"{where}{row['drafter']}, draft {row['draft_length']}: {row['tokens_per_cycle']:.2f} tokens / "
+        f"{row['cycle_cost']:.2f} steps = {row['speedup']:.2f}x"
     )
 
 

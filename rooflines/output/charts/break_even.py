@@ -51,7 +51,8 @@ def map_chart(views: Sequence[DeviceView]) -> str:
         if math.isfinite(one.here[0]):
             shape, colour = SHAPES[index % len(SHAPES)], COLOURS[index % len(COLOURS)]
             parts.append(plane.mark(*one.here, shape, colour, _map_text(one), size=7.0))
-            entries.append((mark(0, 0, shape, colour, ""), f"{one.drafter}: {one.speedup:.2f}x"))
+            where = f"{one.hardware}: " if len(views) > 1 else ""
+            entries.append((mark(0, 0, shape, colour, ""), f"{where}{one.drafter} {one.speedup:.2f}x"))
     title = f"Break-even map at draft length {first.draft_length} and the verify pass of {first.drafter}"
     return finished(title, plane, parts, entries)
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from rooflines.output.charts.svg import (
     DASHES,
-    GRID,
     INK,
     QUIET,
     Plot,
@@ -62,25 +61,21 @@ def _roofline_plane(roofs: Sequence[Roof], points: Sequence[OperatorPoint]) -> P
 
 
 def _roof(plane: Plot, roof: Roof, dash: str) -> str:
-    left, right, ridge = plane.x.low, plane.x.high, roof.ridge_flop_per_byte
-    start = max(left, plane.y.low / roof.memory_bytes_per_s)
+    right, ridge = plane.x.high, roof.ridge_flop_per_byte
+    start = max(plane.x.low, plane.y.low / roof.memory_bytes_per_s)
     line = [
         (start, start * roof.memory_bytes_per_s),
         (ridge, roof.peak_flop_per_s),
         (right, roof.peak_flop_per_s),
     ]
-    return (
-        plane.line([(ridge, plane.y.low), (ridge, roof.peak_flop_per_s)], GRID)
-        + plane.line(line, INK, dash=dash)
-        + plane.label(
-            ridge, roof.peak_flop_per_s, f"ridge {roof.ridge_flop_per_byte:.3g}", dx=0.0, anchor="middle"
-        )
-    )
+    upright = plane.line([(ridge, plane.y.low), (ridge, roof.peak_flop_per_s)], QUIET, dash="2 3", width=1.0)
+    return upright + plane.line(line, INK, dash=dash)
 
 
 def _roof_text(roof: Roof) -> str:
     peak = format_quantity(roof.peak_flop_per_s, "FLOP/s")
-    return f"{roof.hardware}: {roof.arithmetic} {peak}, {format_quantity(roof.memory_bytes_per_s, 'byte/s')}"
+    bandwidth = format_quantity(roof.memory_bytes_per_s, "byte/s")
+    return f"{roof.hardware}: {roof.arithmetic} {peak}, {bandwidth}, ridge {roof.ridge_flop_per_byte:.3g}"
 
 
 def _operator_text(point: OperatorPoint, *, many: bool) -> str:
