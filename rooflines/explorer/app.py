@@ -1,4 +1,4 @@
-"""The explorer as a marimo app: controls at the side, and what follows from them.
+"""The explorer as a marimo app: controls at the side, and beside them what follows.
 
 `rooflines explore` serves it. Cells only wire controls to calls: `controls` says what values mean, `page`
 what is shown, out of studies.
@@ -57,8 +57,8 @@ def _drafting(base: Choices, last: dict[str, Choices]) -> tuple[mo.ui.batch]:
 
 
 @app.cell
-def _sidebar(drafting: mo.ui.batch, serving: mo.ui.batch) -> None:
-    mo.sidebar([mo.Html("<h1>rooflines explorer</h1>"), serving, drafting], width="22rem")
+def _controls(drafting: mo.ui.batch, serving: mo.ui.batch) -> None:
+    mo.Html(f'<aside class="controls"><h1>rooflines explorer</h1>{serving}{drafting}</aside>')
 
 
 @app.cell

@@ -33,13 +33,19 @@ _DEFINITIONS: Final = {
 _DEGREES: Final = (1, 2, 4, 8, 16, 32)
 _BATCHES: Final = tuple(2**power for power in range(11))
 _CONTEXTS: Final = (0, *(2**power for power in range(7, 18)))
+# A batch is drawn apart from the page, so that styles of the page do not reach it.
+_HEADING: Final = '<h2 style="font-weight: 700; margin: 0.75rem 0 0.25rem">{}</h2>'
 _SERVING: Final = (
-    "<h2>What runs where</h2>{hardware}{target}{upload}{tensor_parallel}{weight_dtype}{kv_dtype}{calibration}"
+    _HEADING.format("What runs where")
+    + "{hardware}{target}{upload}{tensor_parallel}{weight_dtype}{kv_dtype}{calibration}"
 )
 _DRAFTING: Final = (
-    "<h2>Who drafts</h2>{drafters}{others}"
-    "<h2>How often drafts are accepted</h2>{alpha}{definition}{values}"
-    "<h2>How it is run</h2>{draft_length}{batch}{context}{cycle_overhead}"
+    _HEADING.format("Who drafts")
+    + "{drafters}{others}"
+    + _HEADING.format("How often drafts are accepted")
+    + "{alpha}{definition}{values}"
+    + _HEADING.format("How it is run")
+    + "{draft_length}{batch}{context}{cycle_overhead}"
 )
 
 
@@ -75,6 +81,7 @@ def serving_controls(first: Choices) -> mo.ui.batch:
             options=[str(degree) for degree in _with(_DEGREES, first.tensor_parallel)],
             value=str(first.tensor_parallel),
             label="Devices a model is split over (tp)",
+            full_width=True,
         ),
         weight_dtype=_format("Weights", first.weight_dtype),
         kv_dtype=_format("Cached keys and values", first.kv_dtype),
@@ -237,7 +244,7 @@ def _is_share(written: str) -> bool:
 
 def _format(label: str, chosen: str) -> mo.ui.dropdown:
     options = [KEPT, *dict.fromkeys([*FORMATS, *([chosen] if chosen else ())])]
-    return mo.ui.dropdown(options=options, value=chosen or KEPT, label=label)
+    return mo.ui.dropdown(options=options, value=chosen or KEPT, label=label, full_width=True)
 
 
 def _steps(label: str, steps: Iterable[int], chosen: int) -> mo.ui.slider:

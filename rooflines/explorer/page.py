@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shlex
 from collections.abc import Sequence
 from html import escape
@@ -43,12 +42,14 @@ def answer_html(choices: Choices, notes: Sequence[str] = ()) -> str:
     """
     model = choices.model()
     views = [explore(choices.question(name), choices.draft_length, model) for name in choices.hardware]
+    warnings = dict.fromkeys(note for view in views for note in view.plan.warnings)
     parts = [
         *(f'<p class="note">{escape(note)}</p>' for note in notes),
         '<div class="answer" id="answer" role="status">',
         *(f"<p>{escape(view.plan.text)}</p>" for view in views),
         "</div>",
         *(_basis(view) for view in views),
+        *(f'<p class="note">{escape(note)}</p>' for note in warnings),
         '<div class="charts">',
         *(_figure(name, caption, chart) for name, caption, chart in _charts(choices, views) if chart),
         "</div>",
@@ -63,9 +64,7 @@ def refusal_html(message: str) -> str:
 
 
 def _basis(view: DeviceView) -> str:
-    where = view.plan.question.hardware
-    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in view.plan.warnings)
-    return f'<p class="basis">{escape(where)}: {escape(view.plan.basis)}</p>{notes}'
+    return f'<p class="basis">{escape(view.plan.question.hardware)}: {escape(view.plan.basis)}</p>'
 
 
 def _charts(choices: Choices, views: Sequence[DeviceView]) -> list[tuple[str, str, str]]:
@@ -87,9 +86,9 @@ def _charts(choices: Choices, views: Sequence[DeviceView]) -> list[tuple[str, st
 
 
 def _figure(name: str, heading: str, chart: str) -> str:
-    content = base64.b64encode(chart.encode()).decode()
-    link = f'<a download="{name}.svg" href="data:image/svg+xml;base64,{content}">Save as SVG</a>'
-    caption = f"<figcaption><strong>{escape(heading)}</strong> {link}</figcaption>"
+    """A chart with a button that `head.html` makes a file of it with."""
+    save = f'<button type="button" data-save="{name}.svg">Save as SVG</button>'
+    caption = f"<figcaption><strong>{escape(heading)}</strong> {save}</figcaption>"
     return f'<figure id="{name}">{caption}{chart}</figure>'
 
 

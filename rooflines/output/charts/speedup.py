@@ -52,28 +52,14 @@ def batch_chart(views: Sequence[DeviceView], batch: int) -> str:
         _upright(plane, batch) if batch <= largest else "",
     ]
     drawn, entries = _speedup_lines(plane, lines, "batch")
-    for index, (_, line) in enumerate(lines):
-        if line.crossover_batch is not None:
-            parts.append(
-                plane.mark(
-                    line.crossover_batch,
-                    1.0,
-                    "D",
-                    INK,
-                    f"{line.drafter}: stops paying at batch {line.crossover_batch}",
-                    size=6.5,
-                )
-            )
-            parts.append(
-                plane.label(
-                    line.crossover_batch,
-                    1.0,
-                    f"stops at {line.crossover_batch}",
-                    dy=16.0 + 13.0 * index,
-                    anchor="end",
-                )
-            )
-    return finished("Speedup against batch", plane, [drawn, *parts], entries)
+    parts.append(drawn)
+    ends = [(line.crossover_batch, line.drafter) for _, line in lines if line.crossover_batch is not None]
+    # The last one first, so that texts to the left of their marks go down like a staircase.
+    for index, (end, drafter) in enumerate(sorted(ends, reverse=True)):
+        hover = f"{drafter}: stops paying at batch {end}"
+        parts.append(plane.mark(end, 1.0, "D", INK, hover, size=6.5))
+        parts.append(plane.label(end, 1.0, f"stops at {end}", anchor="end", dy=18.0 + 14.0 * index))
+    return finished("Speedup against batch", plane, parts, entries)
 
 
 def _speedup_lines(
