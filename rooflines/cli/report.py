@@ -48,6 +48,12 @@ def _accuracy(folder: Path, data: Path) -> list[Path]:
     return write_accuracy(folder, data)
 
 
+def _published(folder: Path, data: Path) -> list[Path]:
+    from rooflines.output.published_report import write_published
+
+    return write_published(folder, data)
+
+
 # Report -> what writes it into a folder.
 REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
     "plan": _plan,
@@ -61,10 +67,12 @@ REPORTS: Final[dict[str, Callable[[Path], list[Path]]]] = {
 MEASURED: Final = ("measured", "measurements")
 # And this one from tables of measured kernels, which do not ship with the project.
 ACCURACY: Final = "accuracy"
+# And this one from tables of published speedups and acceptance.
+PUBLISHED: Final = "published"
 
 
 @click.command()
-@click.argument("name", metavar="plan|medusa-fig9|magnitudes|gallery|measured|accuracy|all")
+@click.argument("name", metavar="plan|medusa-fig9|magnitudes|gallery|measured|accuracy|published|all")
 @click.option(
     "--output",
     default="reports",
@@ -78,15 +86,15 @@ ACCURACY: Final = "accuracy"
     default="../shared/data",
     show_default="ROOFLINES_DATA, else ../shared/data",
     type=click.Path(path_type=Path),
-    help="Folder with tables of measured kernels, or one that has them in silicon/.",
+    help="Folder with tables of measured kernels, or one that has them in silicon/, and published speedups.",
 )
 def report(name: str, output: Path, data: Path) -> None:
     """Remake the reports.
 
-    measured is remade from the JSON in the folder measurements/, accuracy from tables of measured kernels;
-    both are left out of all where there are none.
+    measured is remade from the JSON in the folder measurements/, accuracy from tables of measured kernels,
+    published from tables of speedups and acceptance; each is left out of all where there are none.
     """
-    known = (*REPORTS, MEASURED[0], ACCURACY, "all")
+    known = (*REPORTS, MEASURED[0], ACCURACY, PUBLISHED, "all")
     if name not in known:
         raise UnknownNameError("report", name, known, f"(known: {', '.join(known)})")
     for one, write in REPORTS.items():
@@ -98,6 +106,11 @@ def report(name: str, output: Path, data: Path) -> None:
         for path in _measured(stored):
             click.echo(f"wrote {path}")
     tables = data / "silicon" if (data / "silicon").is_dir() else data
-    if name == ACCURACY or (name == "all" and tables.is_dir()):
-        for path in _accuracy(output / ACCURACY, tables):
-            click.echo(f"wrote {path}")
+    from_data = (
+        (ACCURACY, _accuracy, tables, tables),
+        (PUBLISHED, _published, data, data / "speedups"),
+    )
+    for one, write_from, source, needed in from_data:
+        if name == one or (name == "all" and needed.is_dir()):
+            for path in write_from(output / one, source):
+                click.echo(f"wrote {path}")

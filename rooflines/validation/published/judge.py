@@ -19,6 +19,8 @@ SCHEMA_VERSION: Final = 1
 # A speedup is called a loss below the first, and a prediction agrees below the second.
 LOSS: Final = 0.95
 PREDICTED_LOSS: Final = 1.05
+# Share of losses that are to be foreseen.
+LOSSES_FORESEEN: Final = 0.8
 # What predictions are held to: median and 90 % quantile of abs(predicted / measured - 1), rank correlation.
 TARGETS: Final = {
     PRODUCTION: {"median_abs_error": 0.10, "p90_abs_error": 0.25, "rank_correlation": 0.9},

@@ -1,0 +1,158 @@
+"""Writes the report of published speedups: words, tables and figures, all made from tables of speedups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from rooflines.engines.host import HOST_TIMES
+from rooflines.output.figures.published import speedups_figure
+from rooflines.output.figures.style import figure_style, save_figure
+from rooflines.output.published_tables import (
+    acceptance_text,
+    impossible_columns,
+    percent,
+    readable_verdicts,
+    speedups_words,
+)
+from rooflines.output.tables import render
+from rooflines.studies.serve import make_machine
+from rooflines.validation.published.acceptance import acceptance_columns, validate_acceptance
+from rooflines.validation.published.judge import (
+    EVERY_SOURCE,
+    LOSS,
+    LOSSES_FORESEEN,
+    PREDICTED_LOSS,
+    TARGETS,
+    SpeedupValidation,
+    row_columns,
+    unused_columns,
+    validate_speedups,
+    verdict_columns,
+)
+from rooflines.validation.published.predict import ASSUMPTIONS
+
+_SPEEDUPS: Final = ("published_speedups.csv", "field_speedups.csv")
+_ACCEPTANCE: Final = ("acceptance_profiles.csv", "golden_acceptance_length.csv")
+_HEAD: Final = """# Published speedups against predictions
+
+Made by `rooflines report published`. Every row that states enough is predicted from facts alone: device,
+model, drafter, acceptance and batch. Nothing is fitted to a row or to its source: time that an engine's host
+takes comes from other sources, listed below, and is left out where there are none. An error is
+|predicted / measured - 1|; *device time alone* has neither the host's time nor prompts.
+"""
+_MISSES: Final = """Where predictions miss, and why:
+
+- **EAGLE-3 in vLLM 0.10.1** (specdecodebench2026, 10 to 20 % high): between its draft steps the host rebuilds
+  attention metadata, and a profile shows a quarter of the decode time idle for it
+  (<https://github.com/vllm-project/vllm/issues/49488>). No other source gives the time, so it is left out.
+- **EAGLE-3 trees in SGLang with FlashInfer** (dflash2026, table 5, 23 to 37 % high): this backend waits for
+  the device where it plans a pass (<https://github.com/sgl-project/sglang/pull/9588>); how long is not
+  published.
+- **Experts on a B200 at 256 to 512 positions** (dflash2026, table 3, Qwen3-Coder-30B-A3B, about 35 % high):
+  the measured cycle is more than twice a plain step that already reads two thirds of the same experts, which
+  neither traffic nor arithmetic explains. Kernels that were not tuned for these layers on a new device would.
+- **Experts that one sequence shares** (specbundle2026, Qwen3-Next, up to 19 % low): experts are taken as hit
+  uniformly, but the positions of one draft prefer the same ones; with 10 of 512 that matters most.
+- **Fewer devices than were used** (specbundle2026, 70B, up to 17 % high): the source does not say over how
+  many it ran; its plain speed suggests four where two hold the model.
+- **SGLang in field reports** (Qwen3-30B-A3B, trees of up to 63 nodes): as above, and clients that saturate at
+  high concurrency, which the reports themselves name.
+- **Transformers** (host-bound): every pass is launched kernel by kernel, so the host sets the time of all of
+  them. Its time by layer differs between machines by a factor of two and is read off two sources only.
+- **MTP in llama.cpp on other devices**: its matrix-vector kernels cost more a row, by how much depends on the
+  device, and the cost by row of one device only is published beside these reports.
+"""
+
+
+def write_published(folder: Path, data: Path) -> list[Path]:
+    """Write the report.
+
+    Args:
+        folder: of the report; it is made.
+        data: folder with ``speedups/`` and ``acceptance/``.
+
+    Raises:
+        FileFormatError: a table is missing.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = validate_speedups([data / "speedups" / name for name in _SPEEDUPS], make_machine)
+    accepted = validate_acceptance([data / "acceptance" / name for name in _ACCEPTANCE])
+    texts = {
+        "published.md": _page(found) + "\n\n## Acceptance\n\n" + acceptance_text(accepted, "markdown"),
+        "sources.csv": render(verdict_columns(found.verdicts), "csv"),
+        "rows.csv": render(row_columns(found.predicted), "csv"),
+        "left_out.csv": render(unused_columns(found.unused), "csv"),
+        "acceptance.csv": render(acceptance_columns(accepted.judged), "csv"),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text + "\n", encoding="utf-8")
+    return [*(folder / name for name in texts), *_figures(found, folder)]
+
+
+def _figures(found: SpeedupValidation, folder: Path) -> list[Path]:
+    written = []
+    with figure_style():
+        for tier in TARGETS:
+            rows = [one for one in found.predicted if one.claim.known.tier == tier]
+            if rows:
+                path = folder / f"{tier.replace(' ', '_')}.svg"
+                save_figure(speedups_figure(rows, tier.capitalize()), path)
+                written.append(path)
+    return written
+
+
+def _page(found: SpeedupValidation) -> str:
+    parts = [
+        _HEAD,
+        speedups_words(found),
+        render(_targets(found), "markdown", "What was asked, and what was reached"),
+        *(f"![{tier}]({tier.replace(' ', '_')}.svg)" for tier in TARGETS),
+        render(readable_verdicts(found.verdicts), "markdown", "Errors by source"),
+        "Assumed where a source is silent, for all its rows:\n\n"
+        + "\n".join(f"- {one}" for one in ASSUMPTIONS),
+        render(_hosts(), "markdown", "Host time of engines, each used for rows of other sources only"),
+        _MISSES,
+        render(
+            impossible_columns(found), "markdown", "Impossible rows: the speedup exceeds the tokens per cycle"
+        ),
+        render(unused_columns(found.unused), "markdown", "Rows left out"),
+    ]
+    return "\n\n".join(part.strip() for part in parts)
+
+
+def _targets(found: SpeedupValidation) -> dict[str, list[object]]:
+    columns: dict[str, list[object]] = {"tier": [], "what": [], "asked": [], "reached": [], "met": []}
+    for verdict in found.verdicts:
+        if verdict.source != EVERY_SOURCE:
+            continue
+        for name, limit in TARGETS.get(verdict.tier, {}).items():
+            value = getattr(verdict, name)
+            least = name == "rank_correlation"
+            met = value is not None and (value >= limit if least else value <= limit)
+            shown = f">= {limit:g}" if least else f"<= {percent(limit)}"
+            reached = f"{value:.2f}" if least else percent(value)
+            for column, cell in zip(
+                columns.values(), (verdict.tier, name.replace("_", " "), shown, reached, met), strict=True
+            ):
+                column.append(cell)
+        if verdict.losses and verdict.tier in TARGETS:
+            share = verdict.losses_predicted / verdict.losses
+            what = f"losses below {LOSS:g} predicted below {PREDICTED_LOSS:g}"
+            found_share = (verdict.tier, what, f">= {percent(LOSSES_FORESEEN)}", percent(share))
+            for column, cell in zip(columns.values(), (*found_share, share >= LOSSES_FORESEEN), strict=True):
+                column.append(cell)
+    return columns
+
+
+def _hosts() -> dict[str, list[object]]:
+    return {
+        "engine": [one.engine for one in HOST_TIMES],
+        "drafters": [", ".join(one.kinds) or "any" for one in HOST_TIMES],
+        "plain step (ms)": [1e3 * one.plain_s for one in HOST_TIMES],
+        "cycle (ms)": [1e3 * one.cycle_s for one in HOST_TIMES],
+        "and a sequence (ms)": [1e3 * one.sequence_s for one in HOST_TIMES],
+        "layer (ms)": [1e3 * one.layer_s for one in HOST_TIMES],
+        "basis": [one.basis for one in HOST_TIMES],
+        "source": [one.source for one in HOST_TIMES],
+    }
