@@ -6,7 +6,7 @@ few positions costs steps that no roofline shows, and a cheap draft of high acce
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,20 +33,17 @@ class Timing:
         target: times the passes of the target.
         basis: what they rest on.
         drafters: in the order of the question.
-        largest_batch: beyond which nothing was measured; None where constants answer for all.
+        largest_batch: beyond which something was not measured; None where constants answer for all.
+        is_measured: whether the target's steps are.
         notes: what is odd about it.
     """
 
     target: StepTimer
     basis: str
     drafters: tuple[Drafter, ...]
-    largest_batch: int | None = None
-    notes: tuple[str, ...] = field(default=())
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the target's steps are measured."""
-        return self.largest_batch is not None
+    largest_batch: int | None
+    is_measured: bool
+    notes: tuple[str, ...]
 
 
 def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
@@ -65,7 +62,10 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
             for one in drafters
             if _is_measured(one)
         ]
-        return Timing(target, target.machine.basis + drafts, drafters, notes=(*files.notes, *mixed))
+        basis = target.machine.basis + drafts
+        return Timing(
+            target, basis, drafters, files.largest_batch, is_measured=False, notes=(*files.notes, *mixed)
+        )
     steps = files.read(question.steps)
     _require_model(steps, target, question.steps)
     drafters = tuple(
@@ -77,8 +77,9 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
         for one in drafters
         if not (_is_measured(one) or isinstance(one, LookupDrafter))
     ]
+    basis = steps.source + drafts
     return Timing(
-        steps.table, steps.source + drafts, drafters, steps.table.largest_batch, (*files.notes, *mixed)
+        steps.table, basis, drafters, files.largest_batch, is_measured=True, notes=(*files.notes, *mixed)
     )
 
 
@@ -101,6 +102,10 @@ class _StepFiles:
 
     def table(self, path: str) -> StepTable:
         return self.read(path).table
+
+    @property
+    def largest_batch(self) -> int | None:
+        return min((steps.table.largest_batch for steps in self._read.values()), default=None)
 
     @property
     def sources(self) -> list[str]:

@@ -15,6 +15,7 @@ from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import walltime_improvement
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import chain
+from rooflines.studies.plan import PlanQuestion, make_plan
 
 CONTEXT = 128
 
@@ -58,3 +59,29 @@ def test_the_cycle_pays_little_or_nothing_where_leviathan_promises_much(tables, 
     # is dearer still.
     assert np.all(found.speedup > 21 / 31)
     assert found.speedup.min() < least_gain
+
+
+def test_a_plan_on_the_files_themselves_says_what_verifying_costs(root, reference_data):
+    folder = reference_data / "measurements"
+    if not folder.is_dir():
+        pytest.skip(f"no measurements at {folder}")
+    plan = make_plan(
+        PlanQuestion(
+            hardware=str(root / "docs" / "example-project" / "measurements" / "machine.toml"),
+            target="smollm2-135m",
+            weight_dtype="fp32",
+            drafters=(
+                f"independent:smollm2-135m,weight-dtype=q4_1,steps={folder / 'llama_bench_q4_T1.json'}",
+            ),
+            acceptance="0.87",
+            draft_lengths=(1, 2, 3),
+            batches=(1,),
+            context=CONTEXT,
+            steps=str(folder / "llama_bench_f32_T1.json"),
+        )
+    )
+    assert "do not speculate (best 0.9" in plan.text
+    assert "verifying 3 positions costs 1.70 plain steps and drafting 1.09, for 2.63 tokens" in plan.text
+    # Measured: 21-29 tokens/s; a verify pass also pays the logits that llama-bench leaves out.
+    assert all(21 < row["tokens_per_s"] < 1.1 * 29 for row in plan.rows)
+    assert all(row["speedup"] < row["leviathan_speedup"] - 0.2 for row in plan.rows)
