@@ -80,7 +80,7 @@ class StepCurve:
         tokens_per_step: shape (N + 1,), tau, tokens that each sequence gets out of one.
         draft_length: shape (N + 1,), gamma; 0 where the engine decodes plainly.
         prompt_extra_s: shape (N + 1, K), time that one prompt of each kind adds to steps, its chunks
-            together (s).
+            together, the drafter's pass over it included (s).
         prompt_chunks: shape (N + 1, K), steps over which the prompt is spread.
         prompt_weights: shape (K,), share of each kind of prompt.
         chunk_share: shape (N + 1,), part of a full chunk that the mean prompt fills: several short prompts
@@ -214,9 +214,11 @@ def _prompts_at(
     """What prompts add to steps of one batch: extra time, chunks, full chunks; shape (K,) each."""
     target, context = engine.target, workload.mean_context
     width, ancestors = 1.0, None
-    if engine.drafter is not None and batch and lengths[batch] > 0:
-        draft = engine.drafter.draft(float(batch), context, float(lengths[batch]))
-        width = float(np.asarray(draft.verify_width))
+    # An engine that does not draft at this load does not fill the drafter's cache either.
+    drafter = engine.drafter if lengths[batch] > 0 else None
+    if drafter is not None and batch:
+        draft = drafter.draft(float(batch), context, float(lengths[batch]))
+        width = float(np.asarray(draft.sent_width()))
         ancestors = draft.ancestors
     room = engine.batched_tokens - batch * width
     if room < 1:
@@ -230,12 +232,15 @@ def _prompts_at(
     owner = np.repeat(np.arange(prompts.size), count.astype(np.int64))
     index = np.arange(owner.size) - np.repeat(np.cumsum(count) - count, count.astype(np.int64))
     sizes = np.minimum(new[owner] - index * room, room)
-    chunk = target.prefill(1.0, sizes, cached[owner] + index * room)
+    before = cached[owner] + index * room
+    chunk = target.prefill(1.0, sizes, before)
     if batch:
         step = target.verify(float(batch), context, width, ancestors)
         extra = chunk_extra_s(step, chunk, target.machine)
     else:
         extra = chunk.seconds
+    if drafter is not None:
+        extra = extra + drafter.prefill(sizes, before)
     extras = np.zeros(prompts.size)
     np.add.at(extras, owner, np.broadcast_to(extra, owner.shape))
     return extras, count, new / room

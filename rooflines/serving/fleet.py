@@ -26,7 +26,7 @@ class PrefillPool:
     Attributes:
         prompt_s: shape (K,), time of each kind of prompt (s).
         weights: shape (K,), share of each.
-        transfer_s: time to send the mean prompt's keys and values to a decode engine (s).
+        transfer_s: time to send the mean prompt's keys and values to a decode engine, the drafter's too (s).
     """
 
     prompt_s: Array
@@ -187,6 +187,8 @@ def make_fleet(engine: Engine, workload: Workload, transfer_bytes_per_s: float |
         target.parallelism,
         encoder_positions=target.encoder_positions,
     )
+    if engine.drafter is not None:
+        sent = sent + engine.drafter.kv_cache_bytes(1.0, workload.mean_prompt)
     pool = PrefillPool(alone.prompt_extra_s[0], alone.prompt_weights, float(sent) / transfer_bytes_per_s)
     apart = replace(engine, prefill_apart=True)
     return Fleet(apart, step_curve(apart, workload), workload.decode_tokens, pool)

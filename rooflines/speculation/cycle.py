@@ -16,6 +16,7 @@ from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance, whole_number
 from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.drafters.base import Draft, Drafter
+from rooflines.speculation.proposals import proposed_and_accepted, verify_sent
 from rooflines.timing.step_times import StepTimer, Timed
 
 
@@ -140,7 +141,11 @@ def cycle_times(
         width = np.minimum(width, verified + 1.0)
     return CycleTimes(
         target=target.decode(batch, context),
-        verify=target.verify(batch, context, width, draft.ancestors),
+        verify=(
+            target.verify(batch, context, width, draft.ancestors)
+            if draft.proposals is None
+            else verify_sent(target, draft.proposals, batch, context, verified)
+        ),
         draft=replace(draft, verify_width=width),
         overhead_s=overhead_s * drafting,
         draft_length=draft_length,
@@ -155,6 +160,9 @@ def cycle(times: CycleTimes, acceptance: Rates) -> Cycle:
     is known, it is taken as what the *tree* attains by depth, as engines print it: the share of cycles in
     which some node of depth k is accepted, given that one of depth k - 1 was.
 
+    Acceptance is that of drafted tokens: a drafter that proposes in some cycles only (`Draft.proposals`)
+    yields and verifies nothing but the target's own token in the others.
+
     The draft's catch-up step is paid after a cycle in which all drafts were accepted.
     """
     return cycle_with(times, cycle_yield(times, acceptance))
@@ -164,6 +172,8 @@ def cycle_yield(times: CycleTimes, acceptance: Rates) -> Yield:
     """All that a cycle takes from acceptance: independent of batch and context, so computed once for many."""
     length, tree = np.asarray(times.verify_length), times.draft.tree
     by_depth = acceptance.chain() if isinstance(acceptance, BranchAcceptance) else acceptance
+    if times.draft.proposals is not None:
+        by_depth = proposed_and_accepted(times.draft.proposals, by_depth, length)
     if tree is not None and isinstance(acceptance, BranchAcceptance):
         tokens: Number = tree.tokens_per_cycle(acceptance, length)
     else:

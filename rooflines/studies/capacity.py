@@ -34,7 +34,6 @@ NOT_MODELED: Final = (
     "bursts beyond Poisson arrivals, and routing of requests that is uneven over engines",
     "preemption and recomputing when caches outgrow the memory: the mean context of a sequence counts",
     "sequences that differ in acceptance, and the last cycle of a request that emits more than is asked for",
-    "the drafter's own pass over a prompt",
     "host work of tokenising, scheduling and streaming beyond the overhead given",
 )
 

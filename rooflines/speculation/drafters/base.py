@@ -11,6 +11,7 @@ import numpy as np
 from rooflines.costs.cost import Number
 from rooflines.errors import InputError
 from rooflines.models.spec import ModelSpec
+from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.timing.step_times import StepTimer
 
@@ -31,6 +32,9 @@ class Draft:
             runs with a mask of its own, so its kernels compute all n^2 of them (EAGLE's `tree_mask`,
             https://github.com/SafeAILab/EAGLE/blob/main/eagle/model/modeling_llama_kv.py).
         tree: how the tree is grown, None for a chain; the draft length is its depth.
+        proposals: how many tokens of a chain there are to send, where that is not always all of them: c_1 is
+            the share of cycles that propose at all, c_k the chance that a proposal of k - 1 tokens has a
+            k-th. `verify_width` is then the most that is sent.
     """
 
     seconds: Number
@@ -38,6 +42,13 @@ class Draft:
     verify_width: Number
     ancestors: Number | None = None
     tree: TreeGrowth | None = None
+    proposals: Acceptance | None = None
+
+    def sent_width(self) -> Number:
+        """Positions that a sequence sends to the target on average."""
+        if self.proposals is None:
+            return self.verify_width
+        return 1.0 + self.proposals.accepted_per_cycle(np.asarray(self.verify_width) - 1.0)
 
 
 class Drafter(Protocol):
@@ -55,6 +66,16 @@ class Drafter(Protocol):
 
         Raises:
             InputError: longer than it can draft.
+        """
+
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """Time that a chunk of one prompt takes beside the target's own pass over it (s).
+
+        What a drafter caches of a prompt, it must compute of it. Drafters without a cache take none.
+
+        Args:
+            new_tokens: positions of the chunk.
+            context: positions of the prompt before it.
         """
 
     def weight_bytes(self) -> float:

@@ -44,6 +44,10 @@ class BlockDrafter(HeadDrafter):
         seconds = self.head.pass_s(shape, self._injected(emitted), self.sequential(shape, gamma))
         return chain(np.where(gamma > 0, seconds, 0.0), gamma)
 
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """Keys and values of the prompt, out of the target's features; nothing attends to them yet."""
+        return self.head.operators_s(self._injected(Shape(1.0, new_tokens, context)))
+
     def sequential(self, shape: Shape, draft_length: Number) -> list[Operator]:  # noqa: ARG002 - families with steps override it
         """Operators of the steps after the pass: none."""
         return []

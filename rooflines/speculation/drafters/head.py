@@ -191,6 +191,11 @@ class HeadDrafter(ABC):
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
         """Price one draft."""
 
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """A pass over the prompt on features that the target just computed; logits of its end alone."""
+        shape = Shape(1.0, new_tokens, context, 1.0)
+        return self.head.pass_s(shape, before=self.head.entry(shape))
+
     def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
         """Those it can draft, or the one that was fixed (plain decoding, 0, stays where it was asked for)."""
         return possible_lengths(asked, self.only, self.longest)

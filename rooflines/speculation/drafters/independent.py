@@ -77,6 +77,10 @@ class IndependentDrafter:
         """The same drafter with measured steps."""
         return replace(self, steps=steps)
 
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """A pass of the whole model over the prompt."""
+        return self.deployment.prefill(1.0, new_tokens, context).seconds
+
     def weight_bytes(self) -> float:
         """The drafter's weights on each device (bytes)."""
         own = self.deployment

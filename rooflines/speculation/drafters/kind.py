@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -47,3 +48,23 @@ def whole(parameters: Mapping[str, str], key: str, least: int = 1) -> int | None
             f"drafter parameter {key} is {written!r}: it must be a whole number, {least} or more"
         )
     return int(written)
+
+
+def share(parameters: Mapping[str, str], key: str) -> float | None:
+    """A share of the parameters, within 0..1; None where it is not set.
+
+    Raises:
+        InputError: it is no number, or outside.
+    """
+    written = parameters.get(key)
+    if written is None:
+        return None
+    try:
+        value = float(written)
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value <= 1.0:
+        raise InputError(
+            f"drafter parameter {key} is {written!r}: it must be a number within 0..1, such as 0.4"
+        )
+    return value

@@ -42,6 +42,10 @@ class MedusaDrafter(HeadDrafter):
         seconds = heads * self.head.operators_s([*one, *self.head.choice(batch, shape)])
         return grown(seconds, heads, self.tree)
 
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """None: heads attend to nothing."""
+        return 0.0 * np.asarray(new_tokens) * context
+
     def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
         """None: heads attend to nothing."""
         return 0.0 * np.asarray(batch) * context

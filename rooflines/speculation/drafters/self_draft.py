@@ -48,6 +48,10 @@ class SelfDrafter:
         """The same drafter with measured steps."""
         return replace(self, steps=steps)
 
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """None: the target fills the cache."""
+        return 0.0 * np.asarray(new_tokens) * context
+
     def weight_bytes(self) -> float:
         """Beside the target's (bytes)."""
         return self.own_weight_bytes

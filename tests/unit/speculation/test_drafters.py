@@ -110,6 +110,8 @@ def test_a_draft_beyond_what_a_head_can_is_refused(text, length):
         ("mtp:llama-3.2-1b", "no model"),
         ("ngram:llama-3.2-1b", "no model"),
         ("ngram:host=20", "unit"),
+        ("ngram:hit=1.4", "within 0..1"),
+        ("ngram:ends=often", "within 0..1"),
         ("layerskip", "layerskip:layers=8"),
         ("layerskip:layers=32", "31 or fewer"),
         ("quantized", "quantized:int4-g128"),
@@ -274,7 +276,8 @@ def test_a_lookup_costs_what_was_measured_or_a_share_of_verifying():
         0.005875 * target.verify(16.0, 512.0, 5.0).seconds
     )
     assert "host=" in usual.warnings()[0]
-    assert not make_drafter("ngram:host=20us", target).warnings()
+    assert "hit=" in usual.warnings()[1]
+    assert not make_drafter("ngram:host=20us,hit=0.4", target).warnings()
 
 
 def test_an_early_exit_costs_its_share_of_the_layers():
