@@ -69,6 +69,10 @@ class Choices:
     calibration: str = "auto"
     cycle_overhead: str = "0 s"
 
+    def __post_init__(self) -> None:
+        if not self.hardware:
+            raise InputError("choose a device")
+
     def question(self, hardware: str) -> PlanQuestion:
         """What is asked of one of the devices.
 
@@ -246,6 +250,6 @@ def _unpacked(written: str) -> str:
     except (binascii.Error, ValueError, zlib.error):
         raise InputError("it holds no model") from None
     if not reader.eof:
-        raise InputError("it holds more than a model")
+        raise InputError("it holds more than a model" if reader.unconsumed_tail else "it holds no model")
     uploaded_model(content, "config")
     return content.decode()
