@@ -28,6 +28,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Price a grid of any size into Parquet, and ask what is best in it.",
     ),
     "explore": ("rooflines.cli.explore:explore", "Look at a plan: move sliders, see what changes."),
+    "alternatives": (
+        "rooflines.cli.alternatives:alternatives",
+        "Speculate, quantise or distil: what gains how much, and what it changes?",
+    ),
     "speedup": (
         "rooflines.cli.speedup:speedup",
         "Speedup from acceptance, draft length and cost ratio alone.",
