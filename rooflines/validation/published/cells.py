@@ -220,14 +220,17 @@ def read_context(text: str) -> float | None:
     raise InputError(f"context {text!r} is not understood")
 
 
+_SHARE: Final = r"(?:0?\.\d+|1(?:\.0+)?)"
+
+
 def read_share(text: str) -> float:
     """Read a share: ``0.78``, or ``0.35-0.91; aggregate 0.55``, of which the aggregate counts.
 
     Raises:
         InputError: a range over requests alone, which weights none of them.
     """
-    if match := re.search(r"aggregate (\d?\.\d+)", text):
+    if match := re.search(rf"aggregate ({_SHARE})(?!\d)", text):
         return float(match[1])
-    if re.fullmatch(r"\d?\.\d+", text):
+    if re.fullmatch(_SHARE, text):
         return float(text)
     raise InputError(f"acceptance {text!r} is no single share" if text else "acceptance is not stated")

@@ -1,0 +1,141 @@
+"""A published speedup out of facts: the parts of a prediction, and what each of them does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rooflines.engines.host import host_time
+from rooflines.errors import InputError
+from rooflines.studies.serve import make_machine
+from rooflines.validation.published.predict import OUTPUT, PROMPT, predict_claim, predict_claims
+from rooflines.validation.published.rows import read_claims
+from rooflines.validation.published.sources import Source
+
+TABLES = Path(__file__).parent / "published"
+
+
+@cache
+def machine(device):
+    return make_machine(device, "auto")
+
+
+def claims(file="speedups.csv"):
+    return read_claims(TABLES / file)[0]
+
+
+def claim(**wanted):
+    return next(one for one in claims() if all(getattr(one, name) == value for name, value in wanted.items()))
+
+
+@pytest.fixture
+def chain():
+    return claim(source="specbundle2026", model="llama-3.1-8b")
+
+
+def test_the_equation(chain):
+    found = predict_claim(chain, machine)
+    tau, prompts = chain.tokens_per_cycle, found.prompt_s
+    plain_s = found.target_step_s + prompts
+    cycle_s = found.draft_s + found.verify_s + found.host_s + tau * prompts
+    assert found.speedup == pytest.approx(tau * plain_s / cycle_s)
+    assert found.cycle_cost == pytest.approx(cycle_s / plain_s)
+    assert found.bare_speedup == pytest.approx(tau * found.target_step_s / (found.draft_s + found.verify_s))
+    assert found.error == pytest.approx(found.speedup / chain.speedup - 1)
+    assert found.measured_cycle_cost == pytest.approx(tau / chain.speedup)
+
+
+def test_the_measured_speedup_does_not_move_a_prediction(chain):
+    """Nothing is fitted to the row."""
+    other = predict_claim(replace(chain, speedup=10 * chain.speedup), machine)
+    assert other.speedup == predict_claim(chain, machine).speedup
+
+
+def test_prompts_are_what_speculation_does_not_speed_up(chain):
+    busy = replace(chain, batch=64)
+    decode_only = replace(busy, known=Source("sglang", busy.known.tier))
+    with_prompts, without = predict_claim(busy, machine), predict_claim(decode_only, machine)
+    assert without.prompt_s == 0.0
+    # They take their share of both runs, so they pull a speedup towards 1 from either side.
+    assert 1.0 > with_prompts.speedup > without.speedup
+    better = replace(busy, acceptance="accepted-length:5.0@5", tokens_per_cycle=5.0)
+    bare = replace(better, known=decode_only.known)
+    assert 1.0 < predict_claim(better, machine).speedup < predict_claim(bare, machine).speedup
+    target = machine(busy.device)
+    assert with_prompts.prompt_s > 64 * (2 * 8e9 * PROMPT) / target.profile.peak_flop_per_s("bf16") / OUTPUT
+
+
+def test_host_time_comes_from_another_source_than_the_row(chain):
+    own = predict_claim(claim(source="specdecodebench2026"), machine)
+    assert own.host is None
+    assert own.host_s == 0.0
+    other = predict_claim(chain, machine)
+    assert other.host.measured_by == "specdecodebench2026"
+    assert other.host_s == pytest.approx(1.207e-3)
+
+
+def test_host_time_that_grows_with_the_batch():
+    rows = [one for one in claims() if one.table.startswith("Table 5") and one.proposal.kind == "dflash"]
+    small, large = (predict_claim(replace(rows[0], batch=batch), machine) for batch in (1, 32))
+    assert small.host_s == pytest.approx(2.03e-3, rel=0.01)
+    assert large.host_s == pytest.approx(4.67e-3, rel=0.01)
+
+
+def test_trees_take_more_attention_kernels_in_sglang():
+    tree = next(one for one in claims() if "topk=4" in one.proposal.text)
+    masked = replace(tree, known=replace(tree.known, masked_trees=True))
+    more = predict_claim(tree, machine).verify_s - predict_claim(masked, machine).verify_s
+    # 32 layers of the verify pass and 6 further levels of the drafter's one layer, 15 to 25 us each.
+    assert 38 * 15e-6 < more < 38 * 25e-6
+
+
+def test_rows_of_quantised_weights_cost_more_in_llama_cpp():
+    row = claim(source="qwen38_mtp_community")
+    assert row.weights == "q4_k"
+    found = predict_claim(row, machine)
+    other = predict_claim(replace(row, known=replace(row.known, engine="mlx")), machine)
+    assert found.verify_s == pytest.approx(found.target_step_s * (1.243 + 1.358) / 2)
+    assert found.speedup < other.speedup
+
+
+def test_passes_that_the_host_launches_take_its_time():
+    row = claim(source="cast2026")
+    found, host = predict_claim(row, machine), host_time("transformers", "cast2026")
+    assert found.target_step_s == pytest.approx(host.pass_s + 36 * host.layer_s)
+    assert found.verify_s == found.target_step_s
+    assert found.draft_s == pytest.approx(host.pass_s + 5 * host.layer_s)
+
+
+def test_the_smallest_parallelism_that_fits(chain):
+    assert predict_claim(chain, machine).tensor == 1
+    assert predict_claim(claim(model="kimi-k2"), machine).tensor == 8
+    assert predict_claim(replace(chain, devices=4), machine).tensor == 4
+    with pytest.raises(InputError, match="does not fit on 8 x"):
+        predict_claim(replace(claim(model="kimi-k2"), weights="fp64"), machine)
+
+
+def test_what_cannot_be_priced_comes_back_with_its_line(chain):
+    # A drafter of another vocabulary: named by the registry, not skipped.
+    odd = replace(chain, proposal=replace(chain.proposal, text="independent:qwen3-0.6b", kind="independent"))
+    found, unused = predict_claims([chain, odd], machine)
+    assert len(found) == 1
+    assert unused[0].line == odd.line
+    assert "vocabulary" in unused[0].reason
+
+
+def test_a_context_that_is_stated_is_used(chain):
+    long = predict_claim(replace(chain, context=100_000.0), machine)
+    assert long.target_step_s > 1.5 * predict_claim(chain, machine).target_step_s
+
+
+def test_a_weaker_draft_gains_less(chain):
+    speedups = []
+    for tau in (1.0, 2.0, 4.0):
+        text = f"accepted-length:{tau}@{chain.proposal.draft_length}"
+        speedups.append(predict_claim(replace(chain, acceptance=text, tokens_per_cycle=tau), machine).speedup)
+    assert np.all(np.diff(speedups) > 0)
+    assert speedups[0] < 1.0
