@@ -59,3 +59,98 @@ def test_dflash_pays_up_to_the_largest_concurrency_published():
     assert predicted[7] > predicted[15] > predicted[31]
     # The engine of the table does not overlap host work with the device, so nothing was faster than predicted.
     assert all(predicted[batch - 1] > speedup for batch, speedup in published.items())
+
+
+# The same figure with n-gram lookups of 3 tokens; tokens per cycle are over all cycles. How many of them found a
+# proposal is not published: 40 % are taken.
+LOOKUPS = {
+    "GSM8K": (400.0, 1.164, {1: 1.166, 16: 1.149, 64: 1.103}),
+    "CNN/DailyMail": (1000.0, 1.334, {1: 1.338, 16: 1.285, 64: 1.182}),
+    "ShareGPT": (400.0, 1.395, {1: 1.271, 16: 1.248, 64: 1.194}),
+    "InstructCoder": (400.0, 2.028, {1: 1.884, 16: 1.738, 64: 1.467}),
+}
+HIT = 0.4
+
+
+def lookup_speedups(task, hit):
+    context, tau, _ = LOOKUPS[task]
+    taken = f"accepted-length:{1.0 + (tau - 1.0) / hit}@3"
+    return speedups("h100-sxm5-80gb", f"ngram:hit={hit}", taken, 3, overhead_s=0.0, context=context)
+
+
+@pytest.mark.parametrize("task", LOOKUPS)
+def test_lookups_pay_as_long_as_published(task):
+    published = LOOKUPS[task][2]
+    predicted = lookup_speedups(task, HIT)
+    assert all(predicted[batch - 1] > 1.0 for batch in published)
+    assert [predicted[batch - 1] for batch in (1, 16)] == pytest.approx(
+        [published[1], published[16]], rel=0.16
+    )
+
+
+def test_lookups_that_always_propose_would_stop_paying_too_early():
+    assert LOOKUPS["GSM8K"][2][64] > 1.0
+    assert lookup_speedups("GSM8K", 1.0)[63] < 1.0
+
+
+# EAGLE-3 (arXiv 2503.01840), tables 3 and 5: throughput over plain decoding by batch, Llama-3.1-8B on MT-bench.
+# Neither table states tokens per cycle: they are taken from the smallest batch, the others are predicted.
+# Table 3 is of SGLang 0.4.4, whose host works between the passes: 1.95 ms a cycle and 85 us for each sequence are
+# what its second version of speculation later hid (https://github.com/sgl-project/sglang/pull/23000).
+SGLANG_S = 1.95e-3 + 85e-6 * BATCHES
+TABLES = {
+    ("table 5", "rtx-3090", "eagle3", 2): {2: 1.75, 4: 1.68, 16: 1.49, 24: 1.42, 48: 1.21, 56: 1.01},
+    ("table 5", "rtx-3090", "eagle", 2): {8: 1.21, 24: 1.03, 32: 0.93, 56: 0.71},
+    ("table 3", "h100-sxm5-80gb", "eagle3", 3): {
+        2: 1.81,
+        4: 1.82,
+        8: 1.62,
+        16: 1.48,
+        24: 1.39,
+        48: 1.38,
+        56: 1.34,
+    },
+    ("table 3", "h100-sxm5-80gb", "eagle", 3): {8: 1.23, 32: 0.94, 48: 0.88, 56: 0.99},
+}
+
+
+def from_the_smallest_batch(table):
+    """Speedups by batch with the tokens per cycle that its smallest batch implies."""
+    name, hardware, drafter, length = table
+    overhead_s = SGLANG_S if name == "table 3" else 0.0
+    batch, published = next(iter(TABLES[table].items()))
+    low, high = 1.0, length + 1.0
+    for _ in range(30):
+        tau = (low + high) / 2
+        found = speedups(hardware, drafter, f"accepted-length:{tau}@{length}", length, overhead_s=overhead_s)
+        low, high = (tau, high) if found[batch - 1] < published else (low, tau)
+    return found
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: f"{table[2]} in {table[0]}")
+def test_eagle_tables_from_their_smallest_batch(table):
+    published, predicted = TABLES[table], from_the_smallest_batch(table)
+    assert [predicted[batch - 1] for batch in published] == pytest.approx(list(published.values()), rel=0.17)
+
+
+def crossing(speedups):
+    return float(BATCHES[np.flatnonzero(speedups <= 1.0)[0]])
+
+
+@pytest.mark.parametrize(
+    ("table", "last_win", "first_loss"),
+    [
+        (("table 5", "rtx-3090", "eagle", 2), 24, 32),
+        (("table 3", "h100-sxm5-80gb", "eagle", 3), 8, 32),
+        # At the last batch of the table it is 1.01.
+        (("table 5", "rtx-3090", "eagle3", 2), 56, 57),
+    ],
+)
+def test_eagle_stops_paying_where_the_tables_say(table, last_win, first_loss):
+    found = crossing(from_the_smallest_batch(table))
+    assert last_win / 1.5 <= found <= first_loss * 1.5
+
+
+def test_eagle3_pays_throughout_table_3():
+    table = ("table 3", "h100-sxm5-80gb", "eagle3", 3)
+    assert from_the_smallest_batch(table)[:56].min() > 1.0
