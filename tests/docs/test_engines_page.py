@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 
 import pytest
 from click.testing import CliRunner
@@ -39,7 +40,20 @@ def test_kinds_that_are_shown_can_be_read(commands):
 
 
 def test_the_plan_that_is_shown_prints_settings(commands):
-    (plan,) = (words for words in commands if words[0] == "plan")
+    (plan,) = (words for words in commands if words[0] == "plan" and "--emit" in words)
     result = CliRunner().invoke(main, [*plan, "--calibration", "textbook"])
     assert result.exit_code == 0, result.stderr
     assert "--speculative-algorithm EAGLE3" in result.stdout
+
+
+def test_the_plan_on_measured_steps_runs_where_its_files_are(root, commands, tmp_path, monkeypatch):
+    printed = root / "tests" / "unit" / "measurement" / "samples" / "llama-bench.json"
+    for name in ("f32.json", "q4.json"):
+        shutil.copy(printed, tmp_path / name)
+    shutil.copy(root / "docs" / "example-project" / "measurements" / "machine.toml", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (plan,) = (words for words in commands if words[0] == "plan" and "--steps" in words)
+    result = CliRunner().invoke(main, plan)
+    assert result.exit_code == 0, result.stderr
+    assert "do not speculate" in result.stdout
+    assert "last position only" in result.stderr
