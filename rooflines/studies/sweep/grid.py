@@ -19,7 +19,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines import __version__
-from rooflines.errors import FileFormatError, InputError
+from rooflines.errors import FileFormatError, RooflinesError
 from rooflines.facts import Fact
 from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.speculation.acceptance import Acceptance
@@ -71,7 +71,7 @@ def _range(given: Mapping[str, Any]) -> tuple[float | int, ...]:
         raise ValueError(
             f"a step of {step} gives no range of at most {_MOST_VALUES} values: choose a larger one"
         )
-    count = int((last - first) / step * (1 + 1e-12)) + 1  # a last value that rounding put just beyond belongs
+    count = int((last - first) / step + 1e-6) + 1  # a last value that rounding put just beyond belongs
     # 0.1 + 2 * 0.1 is meant to be 0.3
     return tuple(round(first + index * step, 12) for index in range(count))
 
@@ -102,7 +102,7 @@ def _rates(given: object) -> tuple[float | str, ...]:
             raise ValueError(f"acceptance {value!r}: write 0.8, or a text such as 'conditional:0.8,0.7'")  # noqa: TRY004 - pydantic reports ValueError
         try:
             parse_rates(str(value))
-        except InputError as error:
+        except RooflinesError as error:
             raise ValueError(str(error)) from None
     return tuple(value if isinstance(value, str) else float(value) for value in values)
 
