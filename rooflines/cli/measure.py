@@ -105,10 +105,13 @@ def machine_command(
         rounds=rounds,
     )
     raw = output.with_suffix(".json")
+    there = raw.exists()
     require_torch()
     with fitting_memory(), progress_bar("machine") as progress:
         file = measure_machine(question, raw, progress)
     emit(profile_text(file, raw.name), output)
+    if there:
+        click.echo(f"{raw} was there, measured {file.created}: the profile is made of it", err=True)
     _tell(file.stability.stable, file.stability.advice, output, raw)
 
 

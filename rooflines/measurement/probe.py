@@ -12,7 +12,7 @@ from pydantic import JsonValue
 
 from rooflines.errors import InputError, UnknownNameError
 from rooflines.measurement.clock import Work, timer
-from rooflines.measurement.files import Journal
+from rooflines.measurement.files import Journal, read_measured
 from rooflines.measurement.models import require_torch
 from rooflines.measurement.rounds import Progress, Rounds, Task, run_rounds
 from rooflines.measurement.schema import Inputs, MachineFacts, MachineFile, ProbeSample
@@ -74,8 +74,11 @@ class MachineQuestion:
 def measure_machine(question: MachineQuestion, output: Path, progress: Progress) -> MachineFile:
     """Probe the machine and write the raw times to `output` (JSON).
 
+    A file that answers this very question is taken as it is: a run may die between it and what is made of it.
+
     Raises:
-        InputError: torch is missing, the file exists, or the memory does not hold the arrays.
+        InputError: torch is missing, the file holds other measurements, or the memory does not hold the
+            arrays.
         UnknownNameError: a dtype that is not multiplied.
     """
     require_torch()
@@ -98,6 +101,8 @@ def measure_machine(question: MachineQuestion, output: Path, progress: Progress)
         "rounds": question.rounds,
         "environment": {**environment()},
     }
+    if output.exists():
+        return _finished(output, machine, options)
     journal = Journal.open(
         output, {"kind": "machine", "rooflines": rooflines_version(), "device": machine.device, **options}
     )
@@ -123,6 +128,24 @@ def measure_machine(question: MachineQuestion, output: Path, progress: Progress)
     )
     journal.finish(file, output)
     return file
+
+
+def _finished(output: Path, machine: MachineFacts, options: Mapping[str, JsonValue]) -> MachineFile:
+    """The file of an earlier run of the same question on this machine.
+
+    Raises:
+        InputError: it answers another one.
+    """
+    file = read_measured(output)
+    if (
+        isinstance(file, MachineFile)
+        and (file.machine, file.rooflines) == (machine, rooflines_version())
+        and file.inputs.options == options
+    ):
+        return file
+    raise InputError(
+        f"{output} exists and holds other measurements, which are never replaced: name another output"
+    )
 
 
 def stream_size(machine: MachineFacts) -> int:

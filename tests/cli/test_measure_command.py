@@ -65,6 +65,25 @@ def test_the_profile_of_this_machine_is_taken_by_the_commands_that_predict(tmp_p
 
 
 @pytest.mark.torch
+def test_a_profile_that_a_dead_run_did_not_write_is_made_of_its_raw_times(tmp_path):
+    pytest.importorskip("torch", reason="needs torch (extra [measure])")
+    profile, raw = tmp_path / "mine.toml", tmp_path / "mine.json"
+    words = ("machine", "--output", profile, "--stream", "1 MiB", "--gemm", "64", "--rounds", "3")
+    assert run(*words).exit_code == 0
+    written, times = profile.read_text(), raw.read_text()
+    profile.unlink()
+    again = run(*words)
+    assert again.exit_code == 0, again.output
+    assert "was there, measured" in again.stderr
+    assert (profile.read_text(), raw.read_text()) == (written, times)
+    profile.unlink()
+    other = run(*words[:-1], "4")
+    assert other.exit_code == 2
+    assert "holds other measurements, which are never replaced" in other.stderr
+    assert not profile.exists()
+
+
+@pytest.mark.torch
 def test_a_model_is_measured_into_a_file_that_reads_back(tmp_path):
     pytest.importorskip("transformers", reason="needs transformers (extra [measure])")
     (tmp_path / "config.json").write_text(json.dumps(FACTS))
