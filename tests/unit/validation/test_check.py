@@ -223,10 +223,19 @@ def test_a_speedup_above_tau_is_impossible(simulator, honest):
 
 
 def test_certain_acceptance_is_flagged(simulator, root):
-    everything = simulator.speculation_file(root, 0, (("int4", 3, 1.0, "chat"),))
-    nothing = simulator.speculation_file(root, 0, (("int4", 3, 0.0, "chat"),))
+    everything = simulator.speculation_file(root, 0, (("int4", 3, 1.0, "chat"),), prompts=5)
+    nothing = simulator.speculation_file(root, 0, (("int4", 3, 0.0, "chat"),), prompts=4)
     for file in (everything, nothing):
         assert rules(check(file)) == {("certain acceptance", "warning")}
+
+
+def test_certain_acceptance_of_a_short_run_is_what_good_drafters_show(simulator, root):
+    """0.98^n falls below 1 % at n = 228; of lost drafts, only first tokens are tried."""
+    for alpha, prompts, tries in ((1.0, 4, 192), (0.0, 3, 192)):
+        file = simulator.speculation_file(root, 0, (("int4", 3, alpha, "chat"),), prompts=prompts)
+        cycles = [cycle for run in file.runs for cycle in run.cycles]
+        assert sum(cycle.drafted if alpha else 1 for cycle in cycles) == tries
+        assert not rules(check(file))
 
 
 def test_a_plain_step_dearer_than_a_wide_pass_is_flagged(simulator, root):
