@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "explore": ("rooflines.cli.explore:explore", "Look at a plan: move sliders, see what changes."),
     "alternatives": (
         "rooflines.cli.alternatives:alternatives",
-        "Speculate, quantise or distil: what gains how much, and what it changes?",
+        "Speculate, quantise or distil: what gains how much?",
     ),
     "speedup": (
         "rooflines.cli.speedup:speedup",

@@ -70,7 +70,7 @@ def alternatives(
     fmt: str,
     output: Path | None,
 ) -> None:
-    """Speculate, quantise or distil: what gains how much, and what it changes?"""
+    """Speculate, quantise or distil: what gains how much?"""
     from rooflines.output.alternatives_text import alternatives_text
     from rooflines.output.tables import render
     from rooflines.studies.alternatives import AlternativesQuestion, compare_alternatives

@@ -28,6 +28,14 @@ CAPACITY = {
     "--output-tokens": "256",
 }
 SERVING = str(Path(__file__).parents[1] / "unit" / "validation" / "serving_runs.csv")
+PUBLISHED = Path(__file__).parents[1] / "unit" / "validation" / "published"
+ALTERNATIVES = {
+    "--hardware": "h100-sxm5-80gb",
+    "--target": "llama-3.1-8b",
+    "--drafter": "eagle3",
+    "--acceptance": "0.75",
+    "--context": "1024",
+}
 SAMPLES = Path(__file__).parents[1] / "unit" / "measurement" / "samples"
 INTENSITY = {
     "--hardware": "a100-sxm-80gb",
@@ -243,6 +251,20 @@ DOCUMENTS = [
         ),
     ),
     ("validate-serving", ["validate", "serving", SERVING, "--format", "json"]),
+    ("validate-speedups", ["validate", "speedups", f"{PUBLISHED}/speedups.csv", "--format", "json"]),
+    ("validate-acceptance", ["validate", "acceptance", f"{PUBLISHED}/profiles.csv", "--format", "json"]),
+    ("alternatives", command("alternatives", ALTERNATIVES, format="json")),
+    (
+        "alternatives",
+        command(
+            "alternatives",
+            ALTERNATIVES,
+            target="llama-3.1-70b",
+            smaller="llama-3.1-8b",
+            lossy_acceptance="0.8",
+            format="json",
+        ),
+    ),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--format", "json"]),
     ("calibrate-kernels", ["calibrate", "kernels", *KERNELS, "--format", "json"]),
     ("validate-kernels", ["validate", "kernels", *KERNELS, "--calibration", "textbook", "--format", "json"]),
