@@ -95,6 +95,7 @@ def _listen(port: int) -> socket.socket:
     try:
         listening.bind((HOST, port))
     except OSError as error:
+        listening.close()
         raise InputError(
             f"port {port} cannot be used ({error.strerror}): choose another with --port"
         ) from None
