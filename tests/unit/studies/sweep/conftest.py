@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import pytest
 
 SMALL = {
@@ -18,7 +20,7 @@ SMALL = {
 }
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small():
     """A grid of two devices, two drafters and combinations that cannot be, as read from TOML."""
-    return dict(SMALL)
+    return MappingProxyType(SMALL)

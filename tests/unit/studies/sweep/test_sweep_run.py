@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -34,11 +35,18 @@ def grid_of(small, **changes):
     return SweepGrid.read({**small, **changes}, "grid")
 
 
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, small):
+    """A sweep that no test may touch."""
+    folder = tmp_path_factory.mktemp("sweep") / "swept"
+    run_sweep(grid_of(small), folder)
+    return folder
+
+
 @pytest.fixture
-def swept(small, tmp_path):
-    """A finished sweep."""
-    run_sweep(grid_of(small), tmp_path / "swept")
-    return tmp_path / "swept"
+def swept(finished, tmp_path):
+    """A finished sweep to be damaged."""
+    return shutil.copytree(finished, tmp_path / "swept")
 
 
 def rows_of(folder):
