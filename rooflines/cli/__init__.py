@@ -28,8 +28,8 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Price a grid of any size into Parquet, and ask what is best in it.",
     ),
     "explore": ("rooflines.cli.explore:explore", "Look at a plan: move sliders, see what changes."),
-    "alternatives": (
-        "rooflines.cli.alternatives:alternatives",
+    "compare": (
+        "rooflines.cli.compare:compare",
         "Speculate, quantise or distil: what gains how much?",
     ),
     "speedup": (

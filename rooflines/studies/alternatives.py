@@ -113,7 +113,7 @@ class Alternatives:
     basis: str
 
     def document(self) -> dict[str, Any]:
-        """The answer as JSON takes it (schema: docs/schemas/alternatives.schema.json)."""
+        """The answer as JSON takes it (schema: docs/schemas/compare.schema.json)."""
         question = {
             key: list(value) if isinstance(value, tuple) else value
             for key, value in asdict(self.question).items()

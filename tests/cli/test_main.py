@@ -253,11 +253,11 @@ DOCUMENTS = [
     ("validate-serving", ["validate", "serving", SERVING, "--format", "json"]),
     ("validate-speedups", ["validate", "speedups", f"{PUBLISHED}/speedups.csv", "--format", "json"]),
     ("validate-acceptance", ["validate", "acceptance", f"{PUBLISHED}/profiles.csv", "--format", "json"]),
-    ("alternatives", command("alternatives", ALTERNATIVES, format="json")),
+    ("compare", command("compare", ALTERNATIVES, format="json")),
     (
-        "alternatives",
+        "compare",
         command(
-            "alternatives",
+            "compare",
             ALTERNATIVES,
             target="llama-3.1-70b",
             smaller="llama-3.1-8b",

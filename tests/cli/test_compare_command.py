@@ -27,7 +27,7 @@ ASKED = [
 
 
 def run(*more):
-    return CliRunner().invoke(main, ["alternatives", *ASKED, *more])
+    return CliRunner().invoke(main, ["compare", *ASKED, *more])
 
 
 def test_the_answer_comes_first():

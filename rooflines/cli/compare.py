@@ -1,4 +1,4 @@
-"""``rooflines alternatives``: what else makes decoding faster."""
+"""``rooflines compare``: what else makes decoding faster."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from rooflines.cli.options import (
 @calibration_option
 @format_option
 @output_option
-def alternatives(
+def compare(
     hardware: str,
     target: str,
     drafter: str,
