@@ -105,7 +105,7 @@ class Sample(Fact):
         case: ``step`` (a pass of the whole model with logits of every new position: decode, verify),
             ``prefill`` (with those of the last position only), ``head`` (last norm and output projection
             alone), ``draft`` (a pass of the int4 copy), ``empty`` (the host's work of a pass whose arithmetic
-            costs next to nothing), or a name of the drafter's.
+            costs next to nothing), ``plain`` (a pass of one position beside a speculative cycle).
         batch: sequences B.
         new_positions: new positions per sequence n.
         context: positions per sequence that were cached before, S.
@@ -231,8 +231,9 @@ class SpeculationRun(Fact):
         cycles: in order.
         plain_s: seconds of plain decoding, one a token, interleaved with the cycles.
         plain_wall_s: the same as time that passed.
-        samples: components timed in between: the target's pass of the width just verified (``step``), and
-            what the drafter does over and over (``draft``, its new_positions being the tokens it yields).
+        samples: components timed in between: the target's pass of one position (``plain``) and of the width
+            just verified (``step``), and what the drafter does over and over (``draft``, its new_positions
+            being the tokens it yields). Files of earlier versions have no ``plain``.
         divergences: tokens of the answer that plain decoding, given the same ones before, would have chosen
             otherwise; empty where the two agree throughout, and where tokens are sampled or forced.
     """

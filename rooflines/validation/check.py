@@ -323,9 +323,15 @@ def _notes(
     if not file.stability.stable:
         notes.append(f"The machine did not hold still: {file.stability.advice}.")
     if roof is None:
+        beside = all(case.cycles.has_plain_samples for case in cases)
+        shows = (
+            "against passes of one position timed beside it"
+            if beside
+            else "only where a verify pass becomes cheaper than a plain step"
+        )
         notes.append(
-            "No calibration was given: only the composition is checked, and a slower baseline shows only "
-            "where a verify pass becomes cheaper than a plain step. Add --calibration."
+            "No calibration was given: only the composition is checked, and a slower baseline shows "
+            f"{shows}. Add --calibration."
         )
     bare = [case.name for case in cases if not case.cycles.has_samples]
     if bare:

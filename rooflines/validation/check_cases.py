@@ -29,6 +29,7 @@ class Cycles:
         context: cached before the verify pass.
         step_sample_s: a pass of the target of that width, timed for its own sake (s); NaN where none was.
         draft_sample_s: a draft of that many tokens, from steps timed for their own sake (s); NaN likewise.
+        plain_sample_s: a pass of one position, timed for its own sake (s); NaN likewise.
     """
 
     draft_s: Floats
@@ -42,6 +43,7 @@ class Cycles:
     context: Floats
     step_sample_s: Floats
     draft_sample_s: Floats
+    plain_sample_s: Floats
 
     def __len__(self) -> int:
         return len(self.draft_s)
@@ -55,6 +57,11 @@ class Cycles:
     def has_samples(self) -> bool:
         """Whether components were timed beside every cycle."""
         return bool(np.all(np.isfinite(self.step_sample_s)) and np.all(np.isfinite(self.draft_sample_s)))
+
+    @property
+    def has_plain_samples(self) -> bool:
+        """Whether a pass of one position was timed beside every cycle."""
+        return bool(np.all(np.isfinite(self.plain_sample_s)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +161,7 @@ def _cycles(run: SpeculationRun) -> Cycles:
         context=column("context"),
         step_sample_s=step,
         draft_sample_s=once * calls,
+        plain_sample_s=_beside(run.samples, "plain", width, pairs=lambda _sample, _cycle: True),
     )
 
 
@@ -168,7 +176,7 @@ def _beside(
     one_each = len(found) == len(widths) and all(map(pairs, found, widths))
     if one_each:
         return times
-    if case == "draft":
+    if case != "step":
         return np.full(len(widths), times.mean())
     known = np.array([sample.new_positions for sample in found], dtype=float)
     distinct = np.unique(known)

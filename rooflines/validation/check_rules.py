@@ -120,17 +120,17 @@ def _above_tau(case: Case, measured: Interval) -> Iterator[Finding]:
 def _dear_baseline(case: Case, tolerance: float) -> Iterator[Finding]:
     """A pass of several positions does all that a plain step does, and one of a single position does it."""
     cycles = case.cycles
-    excess = cycles.plain_s / cycles.tokens / cycles.step_sample_s - 1.0
-    timed = np.isfinite(excess)
-    for what, chosen, noise in (
-        ("several positions", timed & (cycles.width > 1), _NOISE),
+    single = np.where(cycles.width == 1, cycles.step_sample_s, cycles.plain_sample_s)
+    for what, pass_s, noise in (
+        ("several positions", np.where(cycles.width > 1, cycles.step_sample_s, np.nan), _NOISE),
         # Timed right after plain steps, it finds the caches as they left them: a few percent are no fault.
-        ("one position", timed & (cycles.width == 1), tolerance),
+        ("one position", single, tolerance),
     ):
-        count = int(chosen.sum())
-        if count < FEWEST_CYCLES:
+        timed = np.isfinite(pass_s)
+        excess = cycles.plain_s[timed] / cycles.tokens[timed] / pass_s[timed] - 1.0
+        if len(excess) < FEWEST_CYCLES:
             continue
-        mean, error = float(excess[chosen].mean()), float(excess[chosen].std()) / math.sqrt(count)
+        mean, error = float(excess.mean()), float(excess.std()) / math.sqrt(len(excess))
         if mean > max(noise, _SIGMAS * error):
             yield Finding(
                 "verify below plain",
@@ -157,8 +157,8 @@ def _certain_acceptance(case: Case) -> Iterator[Finding]:
             "warning",
             "tau",
             f"acceptance is exactly {kept / drafted:g} of {tried:.0f} tokens tried, which a rate of "
-            f"{rate:.2g} gives with a chance of {_PLAUSIBLE**tried:.1g}: drafts are compared with themselves, "
-            "or with nothing",
+            f"{rate:.2g} gives with a chance of {_PLAUSIBLE**tried:.1g}: drafts are compared with "
+            "themselves, or with nothing",
         )
 
 

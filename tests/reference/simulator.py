@@ -200,7 +200,17 @@ def speculation_run(
         plain += [clock(pass_s(1, 1, context + token)) for token in range(accepted + 1)]
         context += accepted + 1
         step_s, once_s = clock(pass_s(1, drafted + 1, context)), clock(each)
+        plain_s_once = clock(pass_s(1, 1, context))
         samples += [
+            Sample(
+                case="plain",
+                batch=1,
+                new_positions=1,
+                context=context,
+                depth=LAYERS,
+                cpu_s=(plain_s_once,),
+                wall_s=(plain_s_once,),
+            ),
             Sample(
                 case="step",
                 batch=1,

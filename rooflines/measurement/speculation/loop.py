@@ -2,8 +2,8 @@
 
 Host speed drifts by tens of percent within a minute, so nothing is measured block after block: after every
 speculative cycle the plain decoder, with a second cache over the same weights, catches up to the same token,
-and then one pass of the width that was verified and one draft step are timed for their own sake. The drift is
-then in all of them alike, and cancels in every ratio.
+and then one pass of a single position, one of the width that was verified and one draft step are timed for
+their own sake. The drift is then in all of them alike, and cancels in every ratio.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class Sample:
     """One timed pass that decodes nothing.
 
     Attributes:
-        case: "step" (a pass of the target) or "draft" (what the drafter does over and over).
+        case: "plain" (a pass of the target over one position), "step" (one as wide as the last verify) or
+            "draft" (what the drafter does over and over).
         new_positions: positions of the pass, or tokens that the drafter yields by it.
         context: positions in the cache before it.
         depth: layers that ran.
@@ -255,16 +256,26 @@ class _Sides:
             self.divergences.append(Divergence(index, emitted, chosen, gap, float(row[chosen])))
 
     def sample(self, width: int) -> None:
-        """Time a pass as wide as the last verify, and what the drafter repeats; leave no trace."""
+        """Time passes of one position and as wide as the last verify, and what the drafter repeats.
+
+        They leave no trace. That of one position comes first, so that it finds the caches as plain steps do.
+        """
         context = self.length - 1
-        fed = np.resize(self.sequence[-width:], width)  # a short prompt repeats itself
-        _, passing = self._timed(lambda: self._read(fed, self.plain_cache))
-        self.plain_cache.roll_back(context)
+        single = self._pass_of(1, context)
+        passing = self._pass_of(width, context)
         tokens, drafting = self._timed(lambda: self.drafter.rehearse(self.sequence, self.wanted.draft_length))
         self.samples += (
+            Sample("plain", 1, context, self.target.depth, single),
             Sample("step", width, context, self.target.depth, passing),
             Sample("draft", tokens, context, self.drafter.depth, drafting),
         )
+
+    def _pass_of(self, width: int, context: int) -> Timing:
+        """Time of a pass of the target over the last tokens, which the plain cache then forgets."""
+        fed = np.resize(self.sequence[-width:], width)  # a short prompt repeats itself
+        _, passing = self._timed(lambda: self._read(fed, self.plain_cache))
+        self.plain_cache.roll_back(context)
+        return passing
 
     def _timed(self, work: Callable[[], Result]) -> tuple[Result, Timing]:
         results: list[Result] = []

@@ -246,6 +246,28 @@ def test_a_plain_step_dearer_than_a_wide_pass_is_flagged(simulator, root):
     assert report.cases[0].fault == "baseline"
 
 
+def test_a_slow_baseline_shows_without_a_calibration(simulator, honest):
+    """Against passes of one position timed beside it, whatever the drafter and however dear its verify pass."""
+    slow = simulator.rewritten(honest, lambda run: {"plain_s": tuple(1.25 * t for t in run.plain_s)})
+    report = check(slow)
+    assert report.verdict == "disagree"
+    assert {case.fault for case in report.cases} == {"baseline"}
+    for case in report.cases:
+        assert any("than a pass of one position" in finding.text for finding in case.findings)
+    assert any("timed beside it" in note for note in report.notes)
+
+
+def test_files_without_passes_of_one_position_are_judged_as_before(simulator, honest):
+    def without(run):
+        return {"samples": tuple(one for one in run.samples if one.case != "plain")}
+
+    older = simulator.rewritten(honest, without)
+    now, then = check(honest), check(older)
+    assert [case.verdict for case in now.cases] == [case.verdict for case in then.cases]
+    assert [case.layers for case in now.cases] == [case.layers for case in then.cases]
+    assert any("only where a verify pass becomes cheaper" in note for note in then.notes)
+
+
 def test_arms_of_different_length_are_flagged(simulator, root):
     file = simulator.speculation_file(root, 0, prompts=1)
     longer = simulator.rewritten(file, lambda run: {"plain_s": run.plain_s * 2})

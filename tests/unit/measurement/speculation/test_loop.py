@@ -104,10 +104,13 @@ def test_each_part_of_a_cycle_is_timed_by_itself():
     assert [instant.cpu_s for instant in seen.plain] == pytest.approx([1.25] * len(seen.plain))
 
 
-def test_each_cycle_is_followed_by_a_sample_of_its_width_and_of_a_draft_step():
+def test_each_cycle_is_followed_by_samples_of_one_position_of_its_width_and_of_a_draft_step():
     seen, _, _ = _run()
-    assert len(seen.samples) == 2 * len(seen.cycles)
-    for cycle, step, draft in zip(seen.cycles, seen.samples[::2], seen.samples[1::2], strict=True):
+    assert len(seen.samples) == 3 * len(seen.cycles)
+    each = zip(seen.cycles, *(seen.samples[place::3] for place in range(3)), strict=True)
+    for cycle, plain, step, draft in each:
+        assert (plain.case, plain.new_positions, plain.context) == ("plain", 1, step.context)
+        assert plain.time.cpu_s == pytest.approx(seen.plain[0].cpu_s)
         assert (step.case, step.new_positions) == ("step", cycle.verify_width)
         assert step.context == cycle.context + cycle.emitted
         assert step.time.cpu_s == pytest.approx(cycle.verify.cpu_s)
@@ -117,7 +120,7 @@ def test_each_cycle_is_followed_by_a_sample_of_its_width_and_of_a_draft_step():
 
 def test_a_prompt_shorter_than_a_pass_still_has_its_sample():
     seen, _, _ = _run(prompt=np.array([1, 2]), error=1.0, draft_length=8, tokens=1)
-    assert seen.samples[0].new_positions == 9
+    assert [sample.new_positions for sample in seen.samples[:2]] == [1, 9]
 
 
 def test_forced_acceptance_is_a_dial_at_the_drafters_cost():
