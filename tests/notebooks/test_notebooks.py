@@ -1,0 +1,97 @@
+"""Notebooks run from top to bottom, and stop where a published number is not met."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("marimo", reason="notebooks need the extra [explore]")
+
+FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
+NAMES = sorted(path.stem for path in FOLDER.glob("*.py"))
+EXPECTED = {
+    "a_capacity_plan",
+    "calibrating_this_machine",
+    "choosing_a_draft_length",
+    "decode_is_bandwidth_bound",
+    "drafters_compared",
+    "verifying_is_cheap_until_it_is_not",
+    "why_prefill_is_fast",
+}
+# What a formula is made of; a cell may divide and scale numbers to compare or show them, and no more.
+FORMULA = (ast.Pow, ast.MatMult)
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.app
+
+
+@pytest.fixture(scope="module")
+def ran():
+    """Each notebook once: what its cells define."""
+    return {name: load(name).run()[1] for name in NAMES}
+
+
+def test_every_subject_has_its_notebook():
+    assert set(NAMES) == EXPECTED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_states_published_numbers(name, ran):
+    assert ran[name]["published"]
+    assert all(value > 0 for value in ran[name]["published"].values())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_published_number_that_is_not_met_stops_it(name, ran):
+    published = ran[name]["published"]
+    for key in list(published)[::3]:
+        with pytest.raises(Exception) as caught:  # noqa: PT011 - marimo wraps what a cell raises
+            load(name).run(defs={"published": {**published, key: published[key] * 1.6}})
+        chain = (caught.value, caught.value.__cause__, caught.value.__context__)
+        assert any(isinstance(one, AssertionError) for one in chain), (key, caught.value)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_cites_a_source_that_can_be_opened(name):
+    assert re.search(r"<https://[^>]+>", (FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_to_files_lead_somewhere(name):
+    text = (FOLDER / f"{name}.py").read_text(encoding="utf-8")
+    assert all((FOLDER / link).exists() for link in re.findall(r"\]\((\.\./[^)#]+)", text))
+    assert all((FOLDER / link).exists() for link in re.findall(r"`(\w+\.py)`", text))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_has_prose_and_calls_but_no_formulas(name):
+    tree = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    assert not [
+        node for node in ast.walk(tree) if isinstance(node, ast.BinOp) and isinstance(node.op, FORMULA)
+    ]
+    assert (
+        sum(isinstance(node, ast.Call) and ast.unparse(node.func) == "mo.md" for node in ast.walk(tree)) >= 4
+    )
+
+
+def test_what_is_measured_here_goes_before_the_recorded_run(ran, root):
+    here = (root / "reports/measurements/decode-calibration.toml").is_file()
+    assert ran["calibrating_this_machine"]["measured_here"] == here
+    assert (ran["calibrating_this_machine"]["folder"].name == "measurements") is True
+    assert ("reports" in ran["calibrating_this_machine"]["folder"].parts) == here
+
+
+def test_one_runs_as_a_script_from_anywhere(tmp_path):
+    command = [sys.executable, "-W", "error", str(FOLDER / "choosing_a_draft_length.py")]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603 - our own interpreter on our own file
+    assert result.returncode == 0, result.stderr
