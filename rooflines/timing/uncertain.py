@@ -51,9 +51,9 @@ class Shares:
 
 
 # Products held out by shape in 23 groups of device, engine and format (AIConfigurator 0.12.0 tables,
-# https://pypi.org/project/aiconfigurator-core/). Errors of two shapes are not correlated, or by 0.1 at the same
-# m; those of one shape by 0.45 between two sizes of a region, 0.7 between a size and the median of four, and by
-# 0.2 between neighbouring regions. Attention and expert layers are alike: 0.3 and 0.15, 0.5 and 0.2.
+# https://pypi.org/project/aiconfigurator-core/). Errors of two shapes are not correlated, or by 0.1 at the
+# same m; those of one shape by 0.45 between two sizes of a region, 0.7 between a size and the median of four,
+# and 0.2 between neighbouring regions. Attention and expert layers are alike: 0.3 and 0.15, 0.5 and 0.2.
 MEASURED: Final = Shares(name=0.20, name_region=0.35, size=0.10, own=0.35)
 # The same groups by medians of the other devices: what a device adds to all of its products is a third of the
 # variance up to m = 512 and half beyond, and nearly the same on both sides of m = 64.

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rooflines.estimates import Estimate
 from rooflines.hardware.calibration import ANY, Calibration
 from rooflines.hardware.calibration_files import (
     calibration_of,
@@ -21,23 +21,13 @@ from rooflines.hardware.calibration_files import (
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.timing.intervals import log_ends
 from rooflines.timing.machine import Machine, calibrated_machine, default_machine, textbook_machine
-from rooflines.timing.roofline import operator_time
+from rooflines.timing.roofline import PassTime, operator_time
+from rooflines.timing.uncertain import Software, elsewhere, pass_estimate
+from rooflines.validation.calibrate import SERVING
+from rooflines.validation.judge import WHOLE
 from rooflines.validation.kernel_tables.rows import Group, KernelRows
 
 Floats = NDArray[np.float64]
-# What must be added (standard deviation of ln(time)) to the residuals of constants, so that 90 % of the rows
-# of *other* engines on the same device lie inside: worked out over all pairs of engines and six devices of
-# the AIConfigurator 0.12.0 tables (https://pypi.org/project/aiconfigurator-core/). Prefill attention was
-# measured on one engine only, so it takes the number of decode attention.
-OTHER_STACK_LOG_SD: Final = {
-    "linear": 0.10,
-    "decode_attention": 0.25,
-    "prefill_attention": 0.25,
-    "moe": 0.55,
-    "collective": 0.75,
-}
-# Correlation of the errors of the kernels of a layer: with 0, 56-82 % of the layers lay inside; they share m.
-_SHARED: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,35 +138,43 @@ def in_sample(rows: KernelRows, chosen: Chosen) -> NDArray[np.bool_]:
 def interval_s(rows: KernelRows, chosen: Chosen) -> tuple[Floats, Floats]:
     """Ends of the 90 % interval of each row (N each) (s), out of the residuals that the constants state.
 
-    Errors of the kernels of one row are half shared, half independent: each counts by its share of the time.
-    A calibration of another stack adds the error that constants of one engine had on another's kernels; one
-    that was fitted to the shape of a row is not widened for having seen few shapes.
+    A calibration of another stack adds the error that constants of one had on another's kernels; one that was
+    fitted to the shape of a row is not widened for having seen few shapes.
 
     Returns:
         NaN where nothing is stated.
     """
-    times = [
-        np.broadcast_to(operator_time(operator, chosen.machine).seconds, np.shape(rows.measured_s))
-        for operator in rows.operators
-    ]
-    total = np.sum(times, axis=0)
-    centre, shared, square = (np.zeros(len(total)) for _ in range(3))
-    for operator, seconds in zip(rows.operators, times, strict=True):
-        low, high = _log_ends(rows, chosen, (operator.kind, operator.arithmetic, operator.storage))
-        share = seconds / total
-        centre += share * (low + high) / 2.0
-        half = np.hypot((high - low) / 2.0, _elsewhere(operator.kind, chosen))
-        shared += share * half
-        square += (share * half) ** 2
-    reach = np.sqrt(_SHARED * shared**2 + (1.0 - _SHARED) * square)
-    return total * np.exp(centre - reach), total * np.exp(centre + reach)
+    if len(rows.operators) > 1:
+        whole = estimate(rows, chosen)
+        ends = whole.interval() if whole.errors else (np.nan, np.nan)
+        low, high = np.broadcast_arrays(*ends, rows.measured_s)[:2]
+        return low, high
+    (operator,) = rows.operators
+    seconds = np.broadcast_to(operator_time(operator, chosen.machine).seconds, np.shape(rows.measured_s))
+    low, high = _log_ends(rows, chosen, (operator.kind, operator.arithmetic, operator.storage))
+    _, log_sd = elsewhere(operator.kind, operator.storage, _software(rows.group, chosen))
+    centre, reach = (low + high) / 2.0, np.hypot((high - low) / 2.0, NormalDist().inv_cdf(0.95) * log_sd)
+    return seconds * np.exp(centre - reach), seconds * np.exp(centre + reach)
 
 
-def _elsewhere(operator: str, chosen: Chosen) -> float:
-    """Half-width that another stack adds in ln(time)."""
+def estimate(rows: KernelRows, chosen: Chosen) -> Estimate:
+    """Times of rows of several kernels (N) (s) with their errors by cause, as of a pass called `WHOLE`."""
+    times = tuple(operator_time(operator, chosen.machine) for operator in rows.operators)
+    seconds = sum((one.seconds for one in times), start=np.zeros(len(rows.measured_s)))
+    return pass_estimate(
+        PassTime(times, 0.0, seconds),
+        chosen.machine,
+        WHOLE,
+        software=_software(rows.group, chosen),
+        new_shapes=np.where(in_sample(rows, chosen), 0.0, 1.0),
+    )
+
+
+def _software(group: Group, chosen: Chosen) -> Software:
+    """What ran the rows, beside what the constants were fitted to; medians are over several stacks."""
     if chosen.own_stack or chosen.calibration is None or chosen.calibration.device == ANY:
-        return 0.0
-    return NormalDist().inv_cdf(0.95) * OTHER_STACK_LOG_SD.get(operator, max(OTHER_STACK_LOG_SD.values()))
+        return "same"
+    return "engine" if group.engine in SERVING else "libraries"
 
 
 def _log_ends(rows: KernelRows, chosen: Chosen, key: tuple[str, str, str]) -> tuple[Floats, Floats]:

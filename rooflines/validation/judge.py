@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rooflines.estimates import Estimate
 from rooflines.validation.kernel_tables.rows import Group, KernelRows
 
 Floats = NDArray[np.float64]
@@ -19,11 +20,8 @@ EVERYWHERE: Final = "all"
 # A premium compares with the time of few positions: the median over m = 1..4, since some engines have one odd
 # kernel for m = 1.
 BASE_POSITIONS: Final = 4.0
-# Correlation of the errors of two times of one shape. Over nine groups of 16-bit products the 90 % intervals
-# of ratios were 0.8 times as wide as those of times where both had m <= 64, and 0.95 times where one had not
-# (AIConfigurator 0.12.0 tables, https://pypi.org/project/aiconfigurator-core/).
-_SHARED_IN_REGION: Final = 0.7
-_SHARED_BEYOND: Final = 0.25
+# What rows of several kernels are called among causes of errors.
+WHOLE: Final = "whole"
 PREMIUM_REGIONS: Final = ((16.0, "n 2-16"), (64.0, "n 17-64"), (128.0, "n 65-128"), (512.0, "n 129-512"))
 
 
@@ -46,6 +44,7 @@ class Judged:
         low: lower end of the 90 % interval, NaN where the constants state no residuals.
         high: upper end.
         in_sample: whether the constants were fitted to rows of this shape.
+        errors: standard deviations of ln(measured / predicted) by cause, of rows of several kernels.
     """
 
     group: Group
@@ -62,6 +61,7 @@ class Judged:
     low: Floats
     high: Floats
     in_sample: Flags
+    errors: Mapping[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,7 @@ def judge_times(
     interval_s: tuple[Floats, Floats],
     in_sample: Flags,
     basis: str,
+    errors: Mapping[str, Floats] | None = None,
 ) -> Judged:
     """Rows of a group beside their predictions.
 
@@ -122,6 +123,7 @@ def judge_times(
         interval_s: ends of the 90 % intervals (N each) (s); NaN where none is stated.
         in_sample: whether constants were fitted to the row's shape (N).
         basis: what the constants rest on.
+        errors: of rows of several kernels, by cause (N each).
     """
     return Judged(
         group=rows.group,
@@ -138,56 +140,64 @@ def judge_times(
         low=interval_s[0],
         high=interval_s[1],
         in_sample=in_sample,
+        errors=errors or {},
     )
 
 
 def premiums(times: Judged) -> Judged | None:
     """How much longer m positions take than one to four, shape by shape; None where a table lacks either.
 
-    The errors of its two times cancel in part: those of one region most, others little.
+    Causes of errors that both times share drop out.
     """
-    base = np.full((4, len(times.size)), np.nan)
+    base, first = np.full((3, len(times.size)), np.nan), np.zeros(len(times.size), dtype=int)
     for shape in np.unique(times.shape):
         same = times.shape == shape
-        few = same & (times.size <= BASE_POSITIONS)
-        if few.any():
-            values = (times.measured, times.predicted, times.plain, np.log(times.high / times.low))
-            for row, value in enumerate(values):
+        few = np.flatnonzero(same & (times.size <= BASE_POSITIONS))
+        if few.size:
+            first[same] = few[np.argmin(times.size[few])]
+            for row, value in enumerate((times.measured, times.predicted, times.plain)):
                 base[row, same] = np.median(value[few])
-    last = PREMIUM_REGIONS[-1][0]
-    used = np.isfinite(base[0]) & (times.size > 1) & (times.size <= last)
+    used = np.isfinite(base[0]) & (times.size > 1) & (times.size <= PREMIUM_REGIONS[-1][0])
     if not used.any():
         return None
     measured, predicted, plain = (
         value[used] / under[used]
-        for value, under in zip((times.measured, times.predicted, times.plain), base[:3], strict=True)
+        for value, under in zip((times.measured, times.predicted, times.plain), base, strict=True)
     )
-    few_region = {
-        str(shape): str(times.region[(times.shape == shape) & (times.size <= BASE_POSITIONS)][0])
-        for shape in np.unique(times.shape[used])
-    }
-    alike = times.region[used] == np.array([few_region[str(shape)] for shape in times.shape[used]])
-    over, under = np.log(times.high / times.low)[used] / 2.0, base[3][used] / 2.0
-    shared = np.where(alike, _SHARED_IN_REGION, _SHARED_BEYOND)
-    reach = np.sqrt(np.maximum(over**2 + under**2 - 2.0 * shared * over * under, 0.0))
-    names = np.array([name for _, name in PREMIUM_REGIONS])
-    ends = [end for end, _ in PREMIUM_REGIONS]
+    low, high = _premium_interval(times, used, first[used], predicted)
+    names, ends = zip(*((name, end) for end, name in PREMIUM_REGIONS), strict=True)
     return Judged(
         group=times.group,
         quantity="verify premium",
         basis=times.basis,
         file=times.file,
         line=times.line[used],
-        region=np.asarray(names[np.searchsorted(ends, times.size[used], side="left")], dtype=np.str_),
+        region=np.asarray(np.array(names)[np.searchsorted(ends, times.size[used])], dtype=np.str_),
         shape=times.shape[used],
         size=times.size[used],
         measured=measured,
         predicted=predicted,
         plain=plain,
-        low=predicted * np.exp(-reach),
-        high=predicted * np.exp(reach),
+        low=low,
+        high=high,
         in_sample=times.in_sample[used],
     )
+
+
+def _premium_interval(
+    times: Judged, used: Flags, first: NDArray[np.int64], predicted: Floats
+) -> tuple[Floats, Floats]:
+    """Ends of the 90 % intervals of premiums: the errors of a wide pass against those of the narrowest."""
+    if not times.errors:
+        return np.full(len(predicted), np.nan), np.full(len(predicted), np.nan)
+    wide = {cause: log_sd[used] for cause, log_sd in times.errors.items()}
+    # What belongs to one pass alone is not shared with another one.
+    narrow = {
+        f"{cause} of few" if cause.endswith(f" in {WHOLE}") else cause: log_sd[first]
+        for cause, log_sd in times.errors.items()
+    }
+    low, high = (Estimate(predicted, wide) / Estimate(1.0, narrow)).interval()
+    return np.asarray(low), np.asarray(high)
 
 
 def verdicts(judged: Iterable[Judged]) -> tuple[Verdict, ...]:

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rooflines.errors import CannotTellError
 from rooflines.timing.machine import textbook_machine
-from rooflines.validation.choose import choose, in_sample, interval_s
+from rooflines.validation.choose import Chosen, choose, estimate, in_sample, interval_s
 from rooflines.validation.class_fits import predicted_s
 from rooflines.validation.judge import Judged, Verdict, judge_times, premiums, verdicts
 from rooflines.validation.kernel_tables.read import read_kernel_table
-from rooflines.validation.kernel_tables.rows import Group, KernelTable, LeftOut
+from rooflines.validation.kernel_tables.rows import Group, KernelRows, KernelTable, LeftOut
 
 SCHEMA_VERSION: Final = 1
 _GROUP: Final = ("device", "engine", "version", "kernel", "operator", "dtype", "variant")
@@ -77,11 +78,20 @@ def judge_table(table: KernelTable, calibration: str | Path = "auto") -> list[Ju
             interval_s=interval_s(rows, chosen),
             in_sample=in_sample(rows, chosen),
             basis=chosen.basis,
+            errors=_errors(rows, chosen),
         )
         judged.append(times)
         premium = premiums(times) if rows.group.operator == "layer" else None
         judged += [premium] if premium is not None else []
     return judged
+
+
+def _errors(rows: KernelRows, chosen: Chosen) -> dict[str, NDArray[np.float64]]:
+    """Errors by cause (N each) of rows of several kernels; those of single kernels have ends of their own."""
+    if len(rows.operators) == 1:
+        return {}
+    errors = estimate(rows, chosen).errors
+    return {cause: np.broadcast_to(log_sd, len(rows.measured_s)) for cause, log_sd in errors.items()}
 
 
 def verdict_columns(found: Sequence[Verdict]) -> dict[str, list[Any]]:

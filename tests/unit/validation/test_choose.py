@@ -13,7 +13,8 @@ from rooflines.hardware.calibration import Calibration, OperatorConstants, Prove
 from rooflines.hardware.calibration_files import write_calibration
 from rooflines.hardware.constants import Constants
 from rooflines.timing.roofline import operator_time
-from rooflines.validation.choose import OTHER_STACK_LOG_SD, choose, in_sample, interval_s
+from rooflines.timing.uncertain import MEASURED, OTHER_ENGINE_LOG_SD
+from rooflines.validation.choose import choose, in_sample, interval_s
 from rooflines.validation.kernel_tables import Group, KernelRows
 
 DEVICE = "h100-sxm5-80gb"
@@ -151,17 +152,17 @@ def test_another_stack_widens_an_interval_by_what_stacks_differed():
     found = choose(one)
     low, high = interval_s(one, found)
     assert np.log(high / low) / 2 == pytest.approx(
-        np.hypot(0.15, 1.6449 * OTHER_STACK_LOG_SD["linear"]), rel=1e-3
+        np.hypot(0.15, 1.6449 * OTHER_ENGINE_LOG_SD["linear"]), rel=1e-3
     )
 
 
 @pytest.mark.usefixtures("shelf")
 def test_errors_of_several_kernels_average_out_in_part():
     one = rows(device="a100-pcie-40gb")
-    four = replace(one, operators=one.operators * 4)
+    four = replace(one, operators=tuple(replace(one.operators[0], name=name) for name in "abcd"))
     low, high = interval_s(four, chosen())
     width = np.log(high / low) / 2
-    assert width == pytest.approx(0.15 * np.sqrt(0.5 + 0.5 / 4))
+    assert width == pytest.approx(0.15 * np.sqrt(MEASURED.size + (1.0 - MEASURED.size) / 4))
 
 
 def test_nothing_stated_is_no_interval():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rooflines.costs.cost import Cost, Operator
-from rooflines.validation.judge import judge_times, premiums, verdicts
+from rooflines.validation.judge import WHOLE, judge_times, premiums, verdicts
 from rooflines.validation.kernel_tables import Group, KernelRows
 
 GROUP = Group("h100-sxm5-80gb", "vllm", "1", "", "layer", "bf16")
@@ -91,13 +93,17 @@ def test_a_premium_is_a_ratio_to_the_median_of_one_to_four_positions():
     assert found.quantity == "verify premium"
 
 
-def test_errors_that_both_times_share_narrow_the_interval_of_a_premium():
-    times = judged([10.0] * 3, [10.0] * 3, size=[1, 32, 200], region=["m <= 64", "m <= 64", "m 65-512"])
-    found = premiums(times)
-    width = np.log(found.high / found.low)
-    of_times = np.log(1.1 / 0.9)
-    assert width[0] < of_times
-    assert width[0] < width[1] < np.sqrt(2) * of_times
+def test_errors_that_both_times_share_drop_out_of_a_premium():
+    times = judged([10.0] * 3, [10.0] * 3, size=[1, 32, 200])
+    near, far = np.array([0.06, 0.06, 0.0]), np.array([0.0, 0.0, 0.06])
+    alone = np.full(3, 0.05)
+    told = replace(
+        times, errors={"a": np.full(3, 0.1), "a, near": near, "a, far": far, f"b in {WHOLE}": alone}
+    )
+    found = premiums(told)
+    log_sd = np.log(found.high / found.low) / 2.0 / 1.6449
+    assert log_sd == pytest.approx([0.05 * np.sqrt(2.0), np.sqrt(2 * 0.05**2 + 2 * 0.06**2)], rel=1e-3)
+    assert np.isnan(premiums(times).low).all()
 
 
 def test_no_premium_without_few_positions():
