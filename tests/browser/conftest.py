@@ -36,9 +36,9 @@ def missing(what):
     pytest.skip(what)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Chromium, as one process for all tests."""
+    """Chromium, as one process for the tests of a module; its driver's event loop ends with them."""
     program = os.environ.get("ROOFLINES_CHROMIUM") or shutil.which("chromium")
     if program is None:
         missing("no chromium here: apt-get install chromium, or set ROOFLINES_CHROMIUM")
@@ -64,7 +64,7 @@ def axe(root):
     return file.read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def explorer(browser):  # noqa: ARG001 - without a browser nothing is served
     """The address at which `rooflines explore` serves."""
     pytest.importorskip("marimo", reason="needs the extra [explore]")
@@ -88,10 +88,17 @@ def explorer(browser):  # noqa: ARG001 - without a browser nothing is served
         server.stdout.close()
 
 
+@pytest.fixture(scope="module")
+def context(browser):
+    """Pages of a module share what was loaded once."""
+    shared = browser.new_context(viewport={"width": 1280, "height": 1000}, accept_downloads=True)
+    yield shared
+    shared.close()
+
+
 @pytest.fixture
-def page(browser):
+def page(context):
     """A page of its own, with what it asked for and complained about."""
-    context = browser.new_context(viewport={"width": 1280, "height": 1000}, accept_downloads=True)
     found = context.new_page()
     found.asked, found.complaints = [], []
     found.on("request", lambda request: found.asked.append(request.url))
@@ -102,4 +109,4 @@ def page(browser):
         lambda message: found.complaints.append(message.text) if message.type == "error" else None,
     )
     yield found
-    context.close()
+    found.close()
