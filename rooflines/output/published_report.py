@@ -39,7 +39,8 @@ _HEAD: Final = """# Published speedups against predictions
 Made by `rooflines report published`. Every row that states enough is predicted from facts alone: device,
 model, drafter, acceptance and batch. Nothing is fitted to a row or to its source: time that an engine's host
 takes comes from other sources, listed below, and is left out where there are none. An error is
-|predicted / measured - 1|; *device time alone* has neither the host's time nor prompts.
+|predicted / measured - 1|, *sign* the share of rows on the right side of 1, *in 90 %* the share inside the
+interval; *device time alone* has neither the host's time nor prompts.
 """
 _MISSES: Final = """Where predictions miss, and why:
 

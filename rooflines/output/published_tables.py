@@ -78,6 +78,8 @@ def readable_verdicts(found: Sequence[SpeedupVerdict]) -> dict[str, list[Any]]:
         "p90": [percent(one.p90_abs_error) for one in found],
         "bias": [_signed(one.bias) for one in found],
         "within 25 %": [percent(one.within_quarter) for one in found],
+        "sign": [percent(one.sign) for one in found],
+        "in 90 %": [percent(one.coverage) for one in found],
         "device time alone": [percent(one.bare_median_abs_error) for one in found],
         "rank": [None if one.rank_correlation is None else round(one.rank_correlation, 2) for one in found],
         "losses foreseen": [f"{one.losses_predicted} of {one.losses}" for one in found],

@@ -60,6 +60,9 @@ def test_production_engines_are_predicted_without_fitting_to_them(verdicts):
     assert float(total["p90_abs_error"]) <= 0.25
     assert float(total["rank_correlation"]) >= NOT_MET["rank_correlation"]
     assert int(total["losses_predicted"]) >= 0.8 * int(total["losses"])
+    assert float(total["sign"]) >= 0.95
+    # A 90 % interval whose errors are not of these rows.
+    assert 0.80 <= float(total["coverage"]) <= 0.97
 
 
 def test_the_largest_source_keeps_the_order_of_its_configurations(verdicts):

@@ -21,6 +21,7 @@ LOSS: Final = 0.95
 PREDICTED_LOSS: Final = 1.05
 # Share of losses that are to be foreseen.
 LOSSES_FORESEEN: Final = 0.8
+WITHIN: Final = 0.25
 # What predictions are held to: median and 90 % quantile of abs(predicted / measured - 1), rank correlation.
 TARGETS: Final = {
     PRODUCTION: {"median_abs_error": 0.10, "p90_abs_error": 0.25, "rank_correlation": 0.9},
@@ -48,6 +49,8 @@ class SpeedupVerdict:
         losses: rows measured below 0.95.
         losses_predicted: of them, those predicted below 1.05.
         within_quarter: share of rows within 25 %.
+        sign: share of rows on the right side of 1.
+        coverage: share of rows inside their 90 % interval.
     """
 
     tier: str
@@ -63,6 +66,8 @@ class SpeedupVerdict:
     losses: int
     losses_predicted: int
     within_quarter: float
+    sign: float
+    coverage: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +143,15 @@ def _verdict(tier: str, source: str, group: Sequence[Predicted]) -> SpeedupVerdi
         rank_correlation=rank_correlation(costs),
         losses=len(losses),
         losses_predicted=sum(one.speedup < PREDICTED_LOSS for one in losses),
-        within_quarter=float(np.mean(np.abs(error) <= 0.25)) if len(error) else float("nan"),  # noqa: PLR2004 - a quarter
+        within_quarter=_share(np.abs(error) <= WITHIN),
+        sign=_share([(one.speedup > 1.0) == (one.claim.speedup > 1.0) for one in possible]),
+        coverage=_share([one.low <= one.claim.speedup <= one.high for one in possible]),
     )
+
+
+def _share(held: Iterable[bool]) -> float:
+    values = list(held)
+    return sum(map(bool, values)) / len(values) if values else float("nan")
 
 
 def _quantile(values: np.ndarray[Any, np.dtype[np.float64]], share: float) -> float:
@@ -211,12 +223,14 @@ def row_columns(predicted: Sequence[Predicted]) -> dict[str, list[Any]]:
         "measured_speedup": [one.speedup for one in claims],
         "predicted_speedup": [one.speedup for one in predicted],
         "error": [one.error for one in predicted],
+        "low": [one.low for one in predicted],
+        "high": [one.high for one in predicted],
         "bare_speedup": [one.bare_speedup for one in predicted],
         "measured_cycle_cost": [one.measured_cycle_cost for one in predicted],
         "predicted_cycle_cost": [one.cycle_cost for one in predicted],
         **{
-            name: [getattr(one, name) for one in predicted]
-            for name in ("target_step_s", "draft_s", "verify_s", "host_s", "prompt_s")
+            name: [getattr(one.parts, name) for one in predicted]
+            for name in ("step_s", "draft_s", "verify_s", "plain_host_s", "cycle_host_s", "prompt_s")
         },
         "host_source": ["" if one.host is None else one.host.source for one in predicted],
         "impossible": [one.impossible for one in claims],

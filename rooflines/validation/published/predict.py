@@ -30,6 +30,7 @@ from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
+from rooflines.validation.published.parts import Parts
 from rooflines.validation.published.rows import Claim, Unused
 
 # Assumptions where a source is silent, the same for all rows.
@@ -54,35 +55,37 @@ MachineOf = Callable[[str], Machine]
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """A claim beside its prediction; times in seconds.
+    """A claim beside its prediction.
 
     Attributes:
         claim: as published.
-        speedup: predicted.
+        parts: what the step and the cycle are made of.
+        low: lower end of the 90 % interval of the speedup.
+        high: upper end.
         bare_speedup: predicted without host time and prompts.
-        cycle_cost: kappa of the prediction, host time and prompts included.
         tensor: tensor parallelism.
-        target_step_s: of one plain step.
-        draft_s: of one draft.
-        verify_s: of one verify pass.
-        host_s: of the host in one cycle.
-        prompt_s: that prompts add to one plain step.
         host: where the host's time comes from; None where none was added.
         basis: what the times rest on.
     """
 
     claim: Claim
-    speedup: float
+    parts: Parts
+    low: float
+    high: float
     bare_speedup: float
-    cycle_cost: float
     tensor: int
-    target_step_s: float
-    draft_s: float
-    verify_s: float
-    host_s: float
-    prompt_s: float
     host: HostTime | None
     basis: str
+
+    @property
+    def speedup(self) -> float:
+        """Predicted."""
+        return self.parts.speedup
+
+    @property
+    def cycle_cost(self) -> float:
+        """Cycle cost of the prediction, host time and prompts included."""
+        return self.parts.cycle_cost
 
     @property
     def error(self) -> float:
@@ -120,25 +123,26 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
     bare = cycle(times, parse_rates(claim.acceptance))
     host = _host(claim)
     step_s, draft_s, verify_s = _launched(bare, claim, target, host)
-    verify_s = max(verify_s, step_s * _row_cost(claim, float(np.asarray(bare.verify_width))))
-    plain_host, cycle_host = (0.0, 0.0) if host is None else (host.plain_s, host.cycle_s)
-    cycle_host += 0.0 if host is None else claim.batch * host.sequence_s
-    prompt_s = _prompt_s(claim, target)
-    tree_s = _tree_s(times, claim, target)
-    tau = float(np.asarray(bare.tokens_per_cycle))
-    plain_s = step_s + plain_host + prompt_s
-    spent_s = draft_s + verify_s + tree_s + cycle_host + tau * prompt_s
+    unpacked_s = step_s * _row_cost(claim, float(np.asarray(bare.verify_width)))
+    parts = Parts(
+        tokens_per_cycle=float(np.asarray(bare.tokens_per_cycle)),
+        step_s=step_s,
+        draft_s=draft_s,
+        verify_s=max(verify_s, unpacked_s) + _tree_s(times, claim, target),
+        plain_host_s=0.0 if host is None else host.plain_s,
+        cycle_host_s=0.0 if host is None else host.cycle_s + claim.batch * host.sequence_s,
+        prompt_s=_prompt_s(claim, target),
+        launched=host is not None and host.layer_s > 0,
+        unpacked=unpacked_s > verify_s,
+    )
+    low, high = parts.estimate(times, target.machine).interval()
     return Predicted(
         claim=claim,
-        speedup=tau * plain_s / spent_s,
+        parts=parts,
+        low=float(np.asarray(low)),
+        high=float(np.asarray(high)),
         bare_speedup=float(np.asarray(bare.speedup)),
-        cycle_cost=spent_s / plain_s,
         tensor=target.parallelism.tensor,
-        target_step_s=step_s,
-        draft_s=draft_s,
-        verify_s=verify_s + tree_s,
-        host_s=cycle_host,
-        prompt_s=prompt_s,
         host=host,
         basis=target.machine.basis,
     )

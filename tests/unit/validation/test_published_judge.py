@@ -20,6 +20,7 @@ from rooflines.validation.published.judge import (
     unused_columns,
     validate_speedups,
 )
+from rooflines.validation.published.parts import Parts
 from rooflines.validation.published.rows import Unused
 from rooflines.validation.published.sources import PRODUCTION
 
@@ -68,12 +69,30 @@ def test_errors_are_those_of_the_rows(found):
     assert verdict.p90_abs_error == pytest.approx(np.quantile(errors, 0.9))
 
 
+def at_speedup(one, speedup):
+    tau = one.parts.tokens_per_cycle
+    return replace(one, parts=Parts(tau, speedup, tau / 2, tau / 2, 0.0, 0.0, 0.0))
+
+
 def test_losses_are_counted_where_they_are_foreseen(found):
     rows = [one for one in found.predicted if not one.claim.impossible][:4]
     losing = [replace(one, claim=replace(one.claim, speedup=0.9)) for one in rows]
-    foreseen = [replace(one, speedup=1.04 if one is losing[0] else 1.06) for one in losing]
+    # Cycles that cost what makes the speedup 1.04 once and 1.06 otherwise.
+    foreseen = [at_speedup(one, 1.04 if one is losing[0] else 1.06) for one in losing]
     verdict = judge_speedups(foreseen)[0]
     assert (verdict.losses, verdict.losses_predicted) == (4, 1)
+    assert verdict.sign == 0.0
+
+
+def test_intervals_hold_most_rows(found):
+    production = found.verdicts[0]
+    inside = [
+        one.low <= one.claim.speedup <= one.high
+        for one in found.predicted
+        if one.claim.known.tier == PRODUCTION and not one.claim.impossible
+    ]
+    assert production.coverage == pytest.approx(np.mean(inside))
+    assert production.coverage >= 0.8
 
 
 def test_ranks():

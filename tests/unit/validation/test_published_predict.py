@@ -39,12 +39,14 @@ def chain():
 
 def test_the_equation(chain):
     found = predict_claim(chain, machine)
-    tau, prompts = chain.tokens_per_cycle, found.prompt_s
-    plain_s = found.target_step_s + prompts
-    cycle_s = found.draft_s + found.verify_s + found.host_s + tau * prompts
+    tau, prompts = chain.tokens_per_cycle, found.parts.prompt_s
+    plain_s = found.parts.step_s + prompts
+    cycle_s = found.parts.draft_s + found.parts.verify_s + found.parts.cycle_host_s + tau * prompts
     assert found.speedup == pytest.approx(tau * plain_s / cycle_s)
     assert found.cycle_cost == pytest.approx(cycle_s / plain_s)
-    assert found.bare_speedup == pytest.approx(tau * found.target_step_s / (found.draft_s + found.verify_s))
+    assert found.bare_speedup == pytest.approx(
+        tau * found.parts.step_s / (found.parts.draft_s + found.parts.verify_s)
+    )
     assert found.error == pytest.approx(found.speedup / chain.speedup - 1)
     assert found.measured_cycle_cost == pytest.approx(tau / chain.speedup)
 
@@ -59,36 +61,39 @@ def test_prompts_are_what_speculation_does_not_speed_up(chain):
     busy = replace(chain, batch=64)
     decode_only = replace(busy, known=Source("sglang", busy.known.tier))
     with_prompts, without = predict_claim(busy, machine), predict_claim(decode_only, machine)
-    assert without.prompt_s == 0.0
+    assert without.parts.prompt_s == 0.0
     # They take their share of both runs, so they pull a speedup towards 1 from either side.
     assert 1.0 > with_prompts.speedup > without.speedup
     better = replace(busy, acceptance="accepted-length:5.0@5", tokens_per_cycle=5.0)
     bare = replace(better, known=decode_only.known)
     assert 1.0 < predict_claim(better, machine).speedup < predict_claim(bare, machine).speedup
     target = machine(busy.device)
-    assert with_prompts.prompt_s > 64 * (2 * 8e9 * PROMPT) / target.profile.peak_flop_per_s("bf16") / OUTPUT
+    assert (
+        with_prompts.parts.prompt_s
+        > 64 * (2 * 8e9 * PROMPT) / target.profile.peak_flop_per_s("bf16") / OUTPUT
+    )
 
 
 def test_host_time_comes_from_another_source_than_the_row(chain):
     own = predict_claim(claim(source="specdecodebench2026"), machine)
     assert own.host is None
-    assert own.host_s == 0.0
+    assert own.parts.cycle_host_s == 0.0
     other = predict_claim(chain, machine)
     assert other.host.measured_by == "specdecodebench2026"
-    assert other.host_s == pytest.approx(1.207e-3)
+    assert other.parts.cycle_host_s == pytest.approx(1.207e-3)
 
 
 def test_host_time_that_grows_with_the_batch():
     rows = [one for one in claims() if one.table.startswith("Table 5") and one.proposal.kind == "dflash"]
     small, large = (predict_claim(replace(rows[0], batch=batch), machine) for batch in (1, 32))
-    assert small.host_s == pytest.approx(2.03e-3, rel=0.01)
-    assert large.host_s == pytest.approx(4.67e-3, rel=0.01)
+    assert small.parts.cycle_host_s == pytest.approx(2.03e-3, rel=0.01)
+    assert large.parts.cycle_host_s == pytest.approx(4.67e-3, rel=0.01)
 
 
 def test_trees_take_more_attention_kernels_in_sglang():
     tree = next(one for one in claims() if "topk=4" in one.proposal.text)
     masked = replace(tree, known=replace(tree.known, masked_trees=True))
-    more = predict_claim(tree, machine).verify_s - predict_claim(masked, machine).verify_s
+    more = predict_claim(tree, machine).parts.verify_s - predict_claim(masked, machine).parts.verify_s
     # 32 layers of the verify pass and 6 further levels of the drafter's one layer, 15 to 25 us each.
     assert 38 * 15e-6 < more < 38 * 25e-6
 
@@ -98,16 +103,16 @@ def test_rows_of_quantised_weights_cost_more_in_llama_cpp():
     assert row.weights == "q4_k"
     found = predict_claim(row, machine)
     other = predict_claim(replace(row, known=replace(row.known, engine="mlx")), machine)
-    assert found.verify_s == pytest.approx(found.target_step_s * (1.243 + 1.358) / 2)
+    assert found.parts.verify_s == pytest.approx(found.parts.step_s * (1.243 + 1.358) / 2)
     assert found.speedup < other.speedup
 
 
 def test_passes_that_the_host_launches_take_its_time():
     row = claim(source="cast2026")
     found, host = predict_claim(row, machine), host_time("transformers", "cast2026")
-    assert found.target_step_s == pytest.approx(host.pass_s + 36 * host.layer_s)
-    assert found.verify_s == found.target_step_s
-    assert found.draft_s == pytest.approx(host.pass_s + 5 * host.layer_s)
+    assert found.parts.step_s == pytest.approx(host.pass_s + 36 * host.layer_s)
+    assert found.parts.verify_s == found.parts.step_s
+    assert found.parts.draft_s == pytest.approx(host.pass_s + 5 * host.layer_s)
 
 
 def test_the_smallest_parallelism_that_fits(chain):
@@ -129,7 +134,7 @@ def test_what_cannot_be_priced_comes_back_with_its_line(chain):
 
 def test_a_context_that_is_stated_is_used(chain):
     long = predict_claim(replace(chain, context=100_000.0), machine)
-    assert long.target_step_s > 1.5 * predict_claim(chain, machine).target_step_s
+    assert long.parts.step_s > 1.5 * predict_claim(chain, machine).parts.step_s
 
 
 def test_a_weaker_draft_gains_less(chain):
@@ -139,3 +144,26 @@ def test_a_weaker_draft_gains_less(chain):
         speedups.append(predict_claim(replace(chain, acceptance=text, tokens_per_cycle=tau), machine).speedup)
     assert np.all(np.diff(speedups) > 0)
     assert speedups[0] < 1.0
+
+
+def test_an_interval_holds_the_prediction_and_widens_with_what_is_not_known(chain):
+    found = predict_claim(chain, machine)
+    assert found.low < found.speedup < found.high
+    # A chain of a dense model, whose verify pass is nearly its step: most of the error cancels.
+    assert found.high / found.low < 1.5
+    launched = predict_claim(claim(source="cast2026"), machine)
+    assert launched.parts.launched
+    unpacked = predict_claim(claim(source="qwen38_mtp_community"), machine)
+    assert unpacked.parts.unpacked
+    assert unpacked.high / unpacked.low > found.high / found.low
+
+
+def test_the_textbook_states_no_errors_but_those_of_assumptions(chain):
+    def textbook(device):
+        return make_machine(device, "textbook")
+
+    bare = replace(chain, known=Source("", chain.known.tier))
+    found = predict_claim(bare, textbook)
+    assert found.low == pytest.approx(found.speedup) == pytest.approx(found.high)
+    with_host = predict_claim(chain, textbook)
+    assert with_host.high > with_host.speedup
