@@ -11,9 +11,9 @@ import numpy as np
 
 from rooflines.costs.setting import Precision
 from rooflines.errors import RooflinesError
+from rooflines.serving.benchmark import benchmark_state
 from rooflines.serving.engine import Engine, StepCurve, step_curve
 from rooflines.serving.lengths import parse_lengths
-from rooflines.serving.steady import closed_state
 from rooflines.serving.workload import Workload
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
@@ -21,6 +21,9 @@ from rooflines.validation.serving_tables import ServedAs, ServingRow, served_as
 
 # Two configurations are told apart where their throughputs differ by more than this.
 DIFFERENCE: Final = 1.1
+# Requests of a run over those at once: `--num-prompts $(( $CONC * 10 ))` of InferenceMAX's scripts
+# (benchmarks/ of https://github.com/InferenceMAX/InferenceMAX); other clients are taken to do the same.
+WAVES: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,7 @@ def _predict_alike(
     for row, served in members:
         most = min(served.at_most, curve.max_sequences)
         state, bare = (
-            closed_state(replace(one, max_sequences=most), workload.decode_tokens, served.sequences)
+            benchmark_state(replace(one, max_sequences=most), workload.decode_tokens, served.sequences, WAVES)
             for one in (curve, plain)
         )
         found.append(

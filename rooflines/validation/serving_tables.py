@@ -42,6 +42,10 @@ _LINKED: Final = 8
 # (README of https://github.com/InferenceMAX/InferenceMAX, commands for 70B). Checkpoints that NVIDIA
 # quantised for TensorRT-LLM ask for fp8 (kv_cache_quant_algo in their hf_quant_config.json).
 _QUANTISED: Final = re.compile(r"-FP8$", re.IGNORECASE)
+# InferenceMAX runs DeepSeek-R1 on TensorRT-LLM with drafted tokens and without (dsr1-fp8-b200-trt and
+# dsr1-fp8-b200-trt-mtp in .github/configs/nvidia-master.yaml of https://github.com/SemiAnalysisAI/InferenceX).
+# Tables hold both, some for one configuration, up to 1.8 times apart.
+_WITH_MTP: Final = "DeepSeek-R1"
 _BLACKWELL: Final = "Blackwell"
 
 
@@ -162,6 +166,8 @@ def served_as(row: ServingRow) -> ServedAs | str:
     replicas = int(_or(row.numbers["attention_dp_size"], 1.0)) or 1
     if tensor > _LINKED:
         return "more devices in a group than a board links: a rack whose split into pools is not recorded"
+    if row.texts["backend"] == "trtllm" and _WITH_MTP in row.texts["model_path"]:
+        return "run with or without the model's own drafts (MTP), which the table does not tell"
     if replicas > 1 and (tensor * replicas != expert):
         return "degrees that contradict each other: attention groups do not fill the experts' devices"
     sequences = row.sequences / replicas

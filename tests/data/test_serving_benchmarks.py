@@ -23,7 +23,8 @@ def predicted(reference_data):
 @pytest.mark.slow
 def test_throughput_per_card(predicted):
     assert len(predicted) > 800
-    assert overall(predicted).throughput_median_abs_error <= 0.15
+    assert overall(predicted).throughput_median_abs_error <= 0.10
+    assert overall(predicted).ttft_median_abs_error <= 0.50
 
 
 @pytest.mark.slow
@@ -46,6 +47,8 @@ def test_time_per_token_of_vllm_in_fp8(predicted):
     verdict = overall(chosen)
     assert verdict.tpot_median_abs_error <= 0.11
     assert verdict.tpot_p90_abs_error <= 0.20
+    # Clients start all requests together; without that wave the times would be 47 % too short.
+    assert verdict.ttft_median_abs_error <= 0.20
     # The plain roofline is off by half.
     assert verdict.plain_tpot_median_abs_error > 0.4
 

@@ -133,3 +133,33 @@ def test_memory_is_linear_in_the_batch(names, batch, context):
     _, drafter = pair(*names)
     one, many = (float(drafter.kv_cache_bytes(b, context)) for b in (1.0, batch))
     assert many == pytest.approx(batch * one)
+
+
+@laws
+@given(pairs, st.integers(2, 8192).map(float), contexts)
+def test_filling_a_drafters_cache_grows_with_the_prompt(names, tokens, context):
+    _, drafter = pair(*names)
+    more, fewer = (float(np.asarray(drafter.prefill(count, context))) for count in (tokens, tokens / 2))
+    assert more >= fewer >= 0.0
+    cached = float(drafter.kv_cache_bytes(1.0, 1024.0)) > 0
+    assert (more > 0) == cached
+
+
+@laws
+@given(
+    st.sampled_from(sorted(TARGETS)), batches, contexts, lengths, st.tuples(st.floats(0, 1), st.floats(0, 1))
+)
+def test_more_proposals_yield_and_cost_more(target, batch, context, length, hits):
+    served, _ = pair(target, "ngram:host=10us")
+    low, high = sorted(hits)
+    found = [
+        cycle(
+            cycle_times(served, make_drafter(f"ngram:host=0us,hit={hit!r}", served), batch, context, length),
+            Acceptance.constant(0.6),
+        )
+        for hit in (low, high)
+    ]
+    assert found[0].tokens_per_cycle <= found[1].tokens_per_cycle * (1 + 1e-12)
+    assert float(found[0].verify_s) <= float(found[1].verify_s) * (1 + 1e-9)
+    # Between a plain step and a full pass.
+    assert float(found[0].target_step_s) <= float(found[0].verify_s) * (1 + 1e-9)

@@ -161,3 +161,33 @@ def test_a_tree_holds_all_its_nodes(target, workload):
         max_sequences=10**6,
     )
     assert most_sequences(tree, workload) < most_sequences(chain, workload)
+
+
+def test_a_drafter_fills_its_own_cache_with_each_prompt(target, speculative, workload):
+    plain, drafting = step_curve(Engine(target), workload), step_curve(speculative, workload)
+    own_s = float(speculative.drafter.prefill(1024.0, 0.0))
+    assert own_s == pytest.approx(float(speculative.drafter.deployment.prefill(1.0, 1024.0).seconds))
+    assert drafting.prompt_extra_s[0, 0] == pytest.approx(plain.prompt_extra_s[0, 0] + own_s)
+
+
+def test_an_engine_that_does_not_draft_does_not_fill_the_drafters_cache(target, workload):
+    drafter = make_drafter("independent:llama-3.2-1b", target)
+    off = Engine(target, drafter, Acceptance.constant(0.8), parse_schedule("4@8,0"))
+    # Both hold the same number of sequences in the rows compared; the last probed batches decode plainly.
+    plain, curve = step_curve(Engine(target), workload), step_curve(off, workload)
+    assert curve.draft_length[200] == 0.0
+    assert curve.prompt_extra_s[curve.max_sequences, 0] == pytest.approx(
+        plain.prompt_extra_s[curve.max_sequences, 0]
+    )
+
+
+def test_lookups_leave_room_for_prompts_where_they_find_nothing(target, workload):
+    def extra(hit):
+        drafter = make_drafter(f"ngram:hit={hit}", target)
+        engine = Engine(target, drafter, Acceptance.constant(0.5), parse_schedule("7"), batched_tokens=2048)
+        return step_curve(engine, workload)
+
+    # 256 sequences of 8 positions would fill all 2048; with a tenth of them only 435 are taken.
+    assert extra(0.1).chunks[256] == 1
+    with pytest.raises(InputError, match="no prompt can start"):
+        extra(1.0)

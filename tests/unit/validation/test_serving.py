@@ -148,3 +148,16 @@ def test_a_bad_table_is_one_clear_line(tmp_path, text, reason):
     with pytest.raises(FileFormatError, match=reason) as caught:
         read_serving(path)
     assert "\n" not in str(caught.value)
+
+
+def test_what_may_have_run_with_drafts_is_left_out(rows):
+    drafted = changed(rows[0], {"model_path": "deepseek-ai/DeepSeek-R1", "backend": "trtllm"})
+    assert "MTP" in served_as(drafted)
+
+
+def test_requests_that_start_together_wait_for_each_other(found):
+    """Sixteen prompts of 1024 tokens take two steps of 8192: the first of ten waves is the longest."""
+    chosen = [one for one in found[0] if (one.served.prompt, one.served.sequences) == (1024, 64.0)]
+    assert chosen
+    lone = [one for one in found[0] if (one.served.prompt, one.served.sequences) == (1024, 4.0)]
+    assert chosen[0].ttft_s > 2.0 * lone[0].ttft_s
