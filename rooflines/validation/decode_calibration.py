@@ -25,6 +25,7 @@ from rooflines.hardware.constants import Constants
 from rooflines.hardware.profile import HardwareProfile
 from rooflines.measurement.files import AnyFile
 from rooflines.measurement.schema import DecodeFile, Sample, StepsFile
+from rooflines.measurement.step_files import step_cells
 from rooflines.validation.decode_costs import ATTENTION, FITTED_CASES, Group, Passes, measured_passes
 from rooflines.validation.decode_fit import DecodeFit, fit_decode, missing_axes, regions
 from rooflines.validation.measured_model import int4_storage, measured_model
@@ -66,10 +67,8 @@ def calibrate_decode(file: AnyFile, source: str, profile: HardwareProfile, name:
         RooflinesError: the model is not understood, or the profile lacks a peak.
     """
     if isinstance(file, StepsFile):
-        cells = [
-            (one.batch, one.new_positions, one.context, float(np.median(one.seconds))) for one in file.steps
-        ]
-        calibration = _calibration(file, source, profile, name, steps=_steps(cells))
+        cells = step_cells(file)
+        calibration = _calibration(file, source, profile, name, steps=cells)
         text = f"{len(cells)} step times of {file.source} taken as they are: a table has no parts to fit"
         return Calibrated(calibration, None, text)
     if not isinstance(file, DecodeFile):
@@ -91,13 +90,7 @@ def calibrate_decode(file: AnyFile, source: str, profile: HardwareProfile, name:
         entries = _entries(file, source, profile, samples, passes=passes, fit=fit)
         calibration = _calibration(file, source, profile, name, entries=entries, host_s=fit.host_s)
     else:
-        full = max(sample.depth for sample in samples)
-        cells = [
-            (one.batch, one.new_positions, one.context, float(np.median(one.seconds)))
-            for one in samples
-            if one.case == "step" and one.depth == full
-        ]
-        calibration = _calibration(file, source, profile, name, steps=_steps(cells))
+        calibration = _calibration(file, source, profile, name, steps=step_cells(file))
     return Calibrated(calibration, fit, _words(file, samples, fit))
 
 
@@ -108,10 +101,6 @@ def _left_out(sample: Sample) -> str | None:
     if sample.case == "draft" and sample.new_positions > _WIDEST_DRAFT:
         return f"wider than {_WIDEST_DRAFT} positions, which no step of a drafter is"
     return None
-
-
-def _steps(cells: Sequence[tuple[int, int, int, float]]) -> tuple[StepTime, ...]:
-    return tuple(StepTime(batch=b, new_positions=n, context=s, time_s=t) for b, n, s, t in cells)
 
 
 def _calibration(
