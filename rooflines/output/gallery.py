@@ -73,7 +73,8 @@ EXHIBITS: Final = (
         f"Verifying for Llama-3.1-8B, context {gallery.CONTEXT}",
         "At batch 1 a pass of tens of positions costs little more than a plain step on every device; at "
         "batch 32 it costs more from the first positions on, sooner where the ridge is low. Steps are "
-        "tiles: products are cut into whole ones. Devices that nobody measured have smooth lines.",
+        "tiles: products are cut into whole ones. Devices that nobody measured have smooth lines. Bands "
+        "are 90 % intervals.",
         gallery.verify_cost,
         _rows(verify_cost_figure),
     ),

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rooflines.serving.memory import largest_batch
 from rooflines.speculation.acceptance import Acceptance
@@ -19,9 +20,13 @@ from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.timing.machine import Machine
+from rooflines.timing.roofline import PassTime
+from rooflines.timing.uncertain import pass_estimate
 
 Columns = dict[str, list[Any]]
 Row = dict[str, Any]
+Floats = NDArray[np.float64]
 
 H100: Final = "h100-sxm5-80gb"
 EIGHT_B: Final = "llama-3.1-8b"
@@ -85,8 +90,10 @@ def verify_cost() -> Columns:
     for hardware in VERIFY_DEVICES:
         target = make_deployment(EIGHT_B, make_machine(hardware))
         for batch in VERIFY_BATCHES:
-            step_s = float(target.decode(float(batch), CONTEXT).seconds)
-            verify_s = np.broadcast_to(target.verify(float(batch), CONTEXT, widths).seconds, widths.shape)
+            step = target.decode(float(batch), CONTEXT)
+            verify = target.verify(float(batch), CONTEXT, widths)
+            low, high = premium_interval(step, verify, target.machine)
+            verify_s = np.broadcast_to(verify.seconds, widths.shape)
             rows += [
                 {
                     "hardware": hardware,
@@ -94,14 +101,31 @@ def verify_cost() -> Columns:
                     "batch": batch,
                     "context": CONTEXT,
                     "positions": width,
-                    "step_s": step_s,
-                    "verify_s": float(seconds),
-                    "relative": float(seconds) / step_s,
+                    "step_s": float(step.seconds),
+                    "verify_s": float(verify_s[index]),
+                    "relative": float(verify_s[index] / step.seconds),
+                    "relative_low": float(low[index]),
+                    "relative_high": float(high[index]),
                     "basis": target.machine.basis,
                 }
-                for width, seconds in zip(VERIFY_WIDTHS, verify_s, strict=True)
+                for index, width in enumerate(VERIFY_WIDTHS)
             ]
     return as_columns(rows)
+
+
+def premium_interval(step: PassTime, verify: PassTime, machine: Machine) -> tuple[Floats, Floats]:
+    """Ends of the 90 % interval of T(n) / T(1); a pass of one position is the step itself.
+
+    Args:
+        step: of plain decoding.
+        verify: of widths along the last axis, shape (n,).
+        machine: states the errors of its constants.
+    """
+    ratio = pass_estimate(verify, machine, "verify") / pass_estimate(step, machine, "decode")
+    ends = [np.broadcast_to(end, np.shape(verify.seconds)) for end in ratio.interval()]
+    same = np.isclose(np.asarray(ratio.value), 1.0, rtol=1e-12, atol=0.0)
+    low, high = (np.where(same, 1.0, end) for end in ends)
+    return low, high
 
 
 def speedup_surface() -> Columns:

@@ -24,12 +24,15 @@ def draw_verify_cost(axis: Axes, rows: Sequence[Row]) -> None:
 
     Args:
         axis: an empty axis.
-        rows: of one batch, with `name`, `positions` and `relative`.
+        rows: of one batch, with `name`, `positions`, `relative` and the ends of its 90 % interval.
     """
     for index, name in enumerate(dict.fromkeys(row["name"] for row in rows)):
         line = [row for row in rows if row["name"] == name]
+        positions = [row["positions"] for row in line]
+        low, high = ([row[f"relative_{end}"] for row in line] for end in ("low", "high"))
+        axis.fill_between(positions, low, high, color=COLOURS[index % len(COLOURS)], alpha=0.12, linewidth=0)
         axis.plot(
-            [row["positions"] for row in line],
+            positions,
             [row["relative"] for row in line],
             color=COLOURS[index % len(COLOURS)],
             marker=_MARKERS[index % len(_MARKERS)],

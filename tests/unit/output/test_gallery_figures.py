@@ -27,7 +27,14 @@ def axis():
 
 def verify_rows(batch=1):
     return [
-        {"name": name, "batch": batch, "positions": width, "relative": 1.0 + slope * (width - 1)}
+        {
+            "name": name,
+            "batch": batch,
+            "positions": width,
+            "relative": 1.0 + slope * (width - 1),
+            "relative_low": 1.0 + slope * (width - 1) / 2,
+            "relative_high": 1.0 + slope * (width - 1) * 2,
+        }
         for name, slope in (("one", 0.01), ("two", 0.1))
         for width in (1, 2, 8)
     ]
@@ -80,6 +87,11 @@ def test_each_device_is_a_line_of_its_own_look(axis):
     lines = {line.get_label(): line for line in axis.get_lines()}
     assert lines["two"].get_ydata() == pytest.approx([1.0, 1.1, 1.7])
     assert lines["one by one"].get_ydata().tolist() == [1, 8]
+    bands = [band.get_paths()[0].vertices[:, 1] for band in axis.collections]
+    assert [(band.min(), band.max()) for band in bands] == [
+        (1.0, pytest.approx(1.14)),
+        (1.0, pytest.approx(2.4)),
+    ]
     looks = [
         (lines[name].get_color(), lines[name].get_marker(), lines[name].get_linestyle())
         for name in ("one", "two")

@@ -40,6 +40,18 @@ def test_verifying_is_cheaper_than_stepping_and_dearer_where_the_ridge_is_low(ve
     assert cost["a100-sxm4-80gb"] > 1.3 * cost["h100-sxm5-80gb"]  # ridges of 153 and 295 FLOP per byte
 
 
+def test_intervals_hold_the_prediction_and_are_wider_where_nobody_measured(verify):
+    for row in gallery.as_rows(verify):
+        assert row["relative_low"] <= row["relative"] <= row["relative_high"]
+        assert (row["relative_low"] == row["relative_high"]) == (row["positions"] == 1)
+
+    def width(hardware):
+        (row,) = where(verify, hardware=hardware, batch=32, positions=16)
+        return row["relative_high"] / row["relative_low"]
+
+    assert width("rtx-4090") > width("h100-sxm5-80gb") > 1.0
+
+
 def test_every_row_says_what_its_time_rests_on(verify):
     by_device = {row["hardware"]: row["basis"] for row in gallery.as_rows(verify)}
     assert "h100-sxm5-80gb.vllm" in by_device["h100-sxm5-80gb"]
