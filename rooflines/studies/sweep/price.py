@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
-from rooflines.errors import UnknownNameError
+from rooflines.errors import InputError, UnknownNameError
 from rooflines.serving.memory import DEFAULT_RESERVE, MemoryFit, memory_fit
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import Rates
@@ -106,13 +106,17 @@ class Axes:
         return Axes(self.batch[batch], self.context[context], self.draft_length[length], rates)
 
 
-def price_grid(served: Served, axes: Axes, columns: Sequence[str] = COLUMNS) -> Outputs:
+def price_grid(
+    served: Served, axes: Axes, columns: Sequence[str] = COLUMNS, out: Outputs | None = None
+) -> Outputs:
     """Price every point of a dense grid.
 
     Args:
         served: what is swept.
         axes: of the grid.
         columns: names out of `COLUMNS`.
+        out: what an earlier call for as many points and the same columns returned, to be written over: fresh
+            memory for many columns takes the system longer than pricing them. None makes new arrays.
 
     Returns:
         Column -> array of shape `axes.shape`; ``fits`` is of booleans. Speeds of points that do not fit are
@@ -120,9 +124,12 @@ def price_grid(served: Served, axes: Axes, columns: Sequence[str] = COLUMNS) -> 
 
     Raises:
         UnknownNameError: a column that does not exist.
+        InputError: `out` has other columns or shapes.
         RooflinesError: see `cycle_times`.
     """
-    out = empty(columns, axes.shape)
+    out = empty(columns, axes.shape) if out is None else out
+    if list(out) != list(columns) or any(array.shape != axes.shape for array in out.values()):
+        raise InputError(f"out must hold {', '.join(columns)}, each of shape {axes.shape}, and holds another")
     for box in boxes(axes.shape, _PRICED_POINTS):
         _price_box(served, axes.cut(box), {name: whole[box] for name, whole in out.items()})
     return out

@@ -127,6 +127,20 @@ def test_one_column_costs_no_other():
     assert not grid["fits"].all()
 
 
+def test_arrays_are_written_over_where_they_are_given():
+    axes = Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS))
+    fresh = price_grid(served(), axes)
+    given = price_grid(served("ngram"), axes)
+    assert not np.array_equal(given["draft_s"], fresh["draft_s"])
+    assert price_grid(served(), axes, out=given) is given
+    for name, column in fresh.items():
+        np.testing.assert_array_equal(given[name], column)
+    with pytest.raises(InputError, match="out must hold speedup"):
+        price_grid(served(), axes, ["speedup"], out=given)
+    with pytest.raises(InputError, match=r"of shape \(1, 4, 3, 4\)"):
+        price_grid(served(), Axes(BATCHES[:1], CONTEXTS, LENGTHS, axes.rates), out=given)
+
+
 def test_mistakes_are_refused():
     with pytest.raises(UnknownNameError, match=r"'speed'.*did you mean 'speedup'"):
         price_grid(served(), Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(0.5)), ["speed"])
