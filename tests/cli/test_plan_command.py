@@ -225,3 +225,15 @@ def test_a_page_is_written_beside_the_answer(tmp_path):
     refused = plan(html=str(tmp_path / "a.txt"))
     assert refused.exit_code == 2
     assert ".html" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("gone.json", "cannot be read"), ("old.json", "looks like no known output"), ("gone.toml", "gone.toml")],
+)
+def test_a_file_without_step_times_is_refused_in_one_line(tmp_path, name, message):
+    (tmp_path / "old.json").write_text("{}", encoding="utf-8")
+    result = plan(steps=str(tmp_path / name))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1

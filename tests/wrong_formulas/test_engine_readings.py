@@ -13,6 +13,7 @@ from rooflines.engines.settings import Advice, Range, settings_text
 from rooflines.measurement.readers import llama_bench, prometheus, sglang, vllm
 from rooflines.measurement.readers.catalogue import import_file
 from rooflines.measurement.schema import Step
+from rooflines.measurement.step_files import read_steps
 
 SAMPLES = Path(__file__).parent.parent / "unit" / "measurement" / "samples"
 
@@ -43,6 +44,11 @@ def check_decoding_is_timed_per_token():
     assert seconds[1] < seconds[4]
 
 
+def check_the_plain_step_is_that_of_decoding():
+    table = read_steps(SAMPLES / "llama-bench.json").table
+    assert table.decode(1, 128).seconds == pytest.approx(0.014)
+
+
 def check_settings_draft_what_was_planned():
     text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3),)), "sglang")
     assert "--speculative-num-steps 3 " in text
@@ -59,6 +65,7 @@ CHECKS = (
     check_length_counts_the_bonus_token,
     check_counters_are_of_the_run,
     check_decoding_is_timed_per_token,
+    check_the_plain_step_is_that_of_decoding,
     check_settings_draft_what_was_planned,
     check_schedules_end_with_their_range,
 )
@@ -99,6 +106,11 @@ def generation_taken_as_one_pass(monkeypatch):
     monkeypatch.setattr(llama_bench, "_step", wrong)
 
 
+def cold_pass_averaged_with_decoding(monkeypatch):
+    """llama-bench's -p 1, one pass out of the cold, pooled with the steps of -n."""
+    monkeypatch.setattr(llama_bench, "_cold", lambda step: step)
+
+
 def anchor_forgotten(monkeypatch):
     """A chain of three written to SGLang as three draft tokens."""
     engine = ENGINES["sglang"]
@@ -124,6 +136,7 @@ FAULTS = {
     width_taken_as_draft_length: check_length_counts_the_bonus_token,
     counters_not_differenced: check_counters_are_of_the_run,
     generation_taken_as_one_pass: check_decoding_is_timed_per_token,
+    cold_pass_averaged_with_decoding: check_the_plain_step_is_that_of_decoding,
     anchor_forgotten: check_settings_draft_what_was_planned,
     keys_taken_as_lower_bounds: check_schedules_end_with_their_range,
 }
