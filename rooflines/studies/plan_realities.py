@@ -53,7 +53,9 @@ def reality_rows(
             continue
         fates = drafted_tokens(given.by_depth, length)
         cycle_s = row["draft_s"] + row["verify_s"] + row["overhead_s"]
-        tree = row["verify_width"] - 1.0 > length
+        # Rates by position do not say what becomes of a tree's tokens, or of those that are not always there.
+        drawn = drafter.draft(1.0, context, float(length))
+        untold = drawn.tree is not None or drawn.proposals is not None
         found.append(
             {
                 "drafter": drafter.name,
@@ -66,8 +68,8 @@ def reality_rows(
                 "draft_cost": row["draft_s"] / row["target_step_s"],
                 "draft_share": row["draft_s"] / cycle_s,
                 "accepted": row["tokens_per_cycle"] - 1.0,
-                "lost_to_prefix": None if tree else fates.lost_to_prefix,
-                "wrong": None if tree else fates.wrong,
+                "lost_to_prefix": None if untold else fates.lost_to_prefix,
+                "wrong": None if untold else fates.wrong,
             }
         )
     return found

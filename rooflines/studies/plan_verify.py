@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.verify_length import choose_verify_lengths
@@ -52,8 +53,17 @@ class BatchCycle:
 
 
 def verify_budget_row(cycle: BatchCycle, acceptance: Acceptance) -> dict[str, Any]:
-    """The best number of positions to verify, and what it gains over verifying every draft whole."""
+    """The best number of positions to verify, and what it gains over verifying every draft whole.
+
+    Raises:
+        InputError: a drafter that does not propose in every cycle.
+    """
     batch, gamma = cycle.batch, cycle.draft_length
+    if cycle.drafter.draft(float(batch), cycle.context, float(gamma)).proposals is not None:
+        raise InputError(
+            f"{cycle.drafter.name} does not always propose, and how much to verify is chosen for drafts that "
+            "are there: leave hit= and ends= out, or --adaptive-verify"
+        )
     survival = np.tile(acceptance.survival_profile(gamma), (batch, 1))
     choice = choose_verify_lengths(
         survival, lambda positions: cycle.steps_per_s(acceptance, positions), stop_early=False

@@ -259,3 +259,17 @@ def test_eight_drafters_over_eight_batches_take_less_than_half_a_second():
         taken.append(time.process_time() - start)
     assert len({row["drafter"] for row in answer.rows}) == 8
     assert np.min(taken) < 0.5
+
+
+def test_drafts_that_are_not_always_there_have_no_fate_by_position():
+    asked = replace(QUESTION, drafters=("ngram:host=20us,hit=0.4",), acceptance="0.5", explain=True)
+    rows = make_plan(asked).realities
+    assert rows
+    assert all(row["wrong"] is None and row["lost_to_prefix"] is None for row in rows)
+    assert all(row["accepted"] <= 0.4 * (1 + 1e-9) for row in rows)  # 0.4 (0.5 + 0.25 + ..) at most
+
+
+def test_how_much_to_verify_is_not_chosen_for_drafts_that_are_not_always_there():
+    asked = replace(QUESTION, drafters=("ngram:host=20us,hit=0.4",), acceptance="0.5", adaptive_verify=True)
+    with pytest.raises(InputError, match="does not always propose"):
+        make_plan(asked)
