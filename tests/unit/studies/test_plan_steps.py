@@ -11,7 +11,7 @@ from rooflines.hardware.calibration import Calibration, StepTime
 from rooflines.hardware.calibration_files import write_calibration
 from rooflines.measurement.files import write_measured
 from rooflines.measurement.schema import Inputs, Step, StepsFile
-from rooflines.studies.plan import PlanQuestion, make_plan
+from rooflines.studies.plan import PlanQuestion, make_plan, served_target
 
 # One core of an AMD EPYC, SmolLM2-135M-Instruct under llama.cpp, measured in one session (2026-11-30): T(n) / T(1)
 # of the bf16 model with 65 tokens/s of plain decoding, and T(n) of its Q4_1 copy, which 29-38 tokens/s came of at an
@@ -155,3 +155,25 @@ def test_a_calibration_that_holds_a_table_times_its_model(question, tmp_path):
     assert [row["verify_s"] for row in plan.rows] == pytest.approx([BF16[2], BF16[4], BF16[8]], rel=1e-3)
     with pytest.raises(InputError, match="rooflines plan as --steps"):
         make_plan(replace(question, steps=None, calibration=str(tmp_path / "table.toml")))
+
+
+def test_a_table_of_what_constants_say_gives_the_plan_of_the_constants(question, tmp_path):
+    """The table changes where times come from, and nothing else of a cycle."""
+    served = served_target(question)
+    widths = range(1, 9)
+    times = {width: float(served.verify(1.0, 128.0, float(width)).seconds) for width in widths}
+    assert times[1] == pytest.approx(float(served.decode(1.0, 128.0).seconds), rel=1e-9)
+    asked = replace(question, drafters=("quantized:q4_1", "ngram"), draft_lengths=(1, 2, 5, 7))
+    known = make_plan(replace(asked, steps=None))
+    measured = make_plan(replace(asked, steps=steps_at(tmp_path / "same.json", times)))
+    for one, other in zip(known.rows, measured.rows, strict=True):
+        for column in (
+            "target_step_s",
+            "draft_s",
+            "verify_s",
+            "cycle_cost",
+            "speedup",
+            "break_even_acceptance",
+        ):
+            assert other[column] == pytest.approx(one[column], rel=1e-9), column
+    assert known.memory == measured.memory
