@@ -93,6 +93,8 @@ class Operator:
         query_rows: new positions per sequence n times query heads per kv head, for attention.
         query_tokens: new positions per sequence n, for attention.
         ranks: devices that take part, for collectives.
+        reduces: whether a collective sums what the devices have, so that each needs all of it.
+        tokens_per_expert: positions on the device over the experts that it holds, for experts.
     """
 
     name: str
@@ -106,6 +108,8 @@ class Operator:
     query_rows: Number = 0.0
     query_tokens: Number = 0.0
     ranks: int = 1
+    reduces: bool = False
+    tokens_per_expert: Number = 0.0
 
 
 @dataclass(frozen=True, slots=True)

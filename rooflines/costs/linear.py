@@ -93,7 +93,7 @@ def all_reduce(name: str, elements: Number, setting: Setting) -> Operator | None
     if ranks == 1:
         return None
     sent = 2 * (ranks - 1) / ranks * elements * setting.activation_bytes
-    return Operator(name, "collective", Cost(network_bytes=sent, kernels=1.0), ranks=ranks)
+    return Operator(name, "collective", Cost(network_bytes=sent, kernels=1.0), ranks=ranks, reduces=True)
 
 
 def small(

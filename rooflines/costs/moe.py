@@ -62,6 +62,7 @@ def _routed(layer: Layer, block: MixtureOfExperts, matrices: list[Matrix], setti
         arithmetic=arithmetic_of(main, setting),
         storage=main.name,
         rows=assigned / (distinct / parallel.expert),
+        tokens_per_expert=batch * shape.new_tokens * parallel.expert / block.experts,
     )
 
 

@@ -21,10 +21,14 @@ class Constants:
         sharpness: p of the smooth maximum; infinite is the hard maximum, 1 adds the two times.
         saturation_tokens: s0; the attained peak is e_f / (1 + s0 / n) for n new positions of prefill, or n
             positions per expert hit.
+        narrow_tile_share: what is left of s0 while there is at most one position per expert: grouped
+            products take their narrow tiles then.
         token_overhead_s: time that each new position of a sequence adds to the floor, however many heads
             and sequences run beside it: the length of the loop that attention cannot divide (s).
         rank_overhead_s: time that each device beyond two adds to the floor of a collective (s).
         rank_contention: c; a link shared by N devices attains e_b (2 / N)^c (0 where every pair has its own).
+        one_stage_bytes: up to four devices sum messages below this size in one stage, more devices those
+            below half of it: each reads all that the others have; 0 knows no such kernel.
         wide_factor: how much longer attention takes from 64 query rows per key/value head on; nothing is
             added up to 32, and the factor grows evenly in between.
         kv_traffic: bytes of keys and values that prefill moves over those that it stores: it reads the new
@@ -42,9 +46,11 @@ class Constants:
     overhead_s: float = 0.0
     sharpness: float = math.inf
     saturation_tokens: float = 0.0
+    narrow_tile_share: float = 1.0
     token_overhead_s: float = 0.0
     rank_overhead_s: float = 0.0
     rank_contention: float = 0.0
+    one_stage_bytes: float = 0.0
     wide_factor: float = 1.0
     kv_traffic: float = 1.0
     padded_to_rows: float = 0.0

@@ -18,6 +18,8 @@ from rooflines.costs.cost import Number
 NARROW_QUERY_ROWS: Final = 32.0
 # Fewest rows of a matrix instruction (mma.m16n8k16, NVIDIA PTX ISA, warp-level matrix instructions).
 FEWEST_ROWS: Final = 16.0
+# Most devices of which each reads messages of up to the full size from every other in one stage.
+_FEW_RANKS: Final = 4
 # Tiles (rows, outputs) that one unit works on at a time. Those of 64 rows and more are the ones of cuBLAS
 # (NVIDIA, Matrix Multiplication Background User's Guide, section GPU Implementation); smaller ones serve
 # kernels written for few rows, such as those of quantised weights.
@@ -67,11 +69,32 @@ def _ratio(low: Number, high: Number) -> Number:
     return np.divide(low, high, out=np.zeros(np.shape(high)), where=np.asarray(high) > 0)
 
 
-def saturating(efficiency: float, tokens: Number, saturation_tokens: float) -> Number:
+def saturating(efficiency: float, tokens: Number, saturation_tokens: Number) -> Number:
     """An efficiency that grows with the length it works on: e / (1 + s0 / n)."""
-    if not saturation_tokens:
+    if np.ndim(saturation_tokens) == 0 and not saturation_tokens:
         return efficiency
     return efficiency / (1.0 + saturation_tokens / np.maximum(tokens, 1.0))
+
+
+def reduced_bytes(sent: Number, ranks: int, share: float, one_stage_bytes: float) -> Number:
+    """Bytes over an unshared link that take as long as summing a message with other devices.
+
+    In one stage each device reads the N - 1 messages of the others; in two it sums its part of the message
+    and gathers the other parts, with one more barrier. Custom kernels change from one to two at a size that
+    halves beyond four devices (vLLM, csrc/custom_all_reduce.cuh, https://github.com/vllm-project/vllm). That
+    size is taken as the one where both take as long, which prices the barrier.
+
+    Args:
+        sent: 2 (N - 1) / N of the message (bytes).
+        ranks: devices N, 2 or more.
+        share: of a link's bandwidth that a device has in two stages.
+        one_stage_bytes: least message of four devices or fewer that takes two stages (bytes).
+    """
+    change = one_stage_bytes if ranks <= _FEW_RANKS else one_stage_bytes / 2.0
+    in_two = 2.0 * (ranks - 1.0) / ranks
+    message = sent / in_two
+    barrier = max((ranks - 1.0 - in_two / share) * change, 0.0)
+    return np.where(np.asarray(message) < change, (ranks - 1.0) * message, sent / share + barrier)
 
 
 def widened(query_rows: Number, factor: float) -> Number:

@@ -14,7 +14,7 @@ import numpy as np
 
 from rooflines.costs.cost import Cost, Number, Operator, Pass
 from rooflines.hardware.constants import Constants
-from rooflines.timing.forms import padded_rows, saturating, smooth_maximum, tiled_work, widened
+from rooflines.timing.forms import padded_rows, reduced_bytes, saturating, smooth_maximum, tiled_work, widened
 from rooflines.timing.machine import Machine
 
 BOUNDS: Final = ("memory", "compute", "network", "overhead")
@@ -94,12 +94,7 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
     """
     constants, cost, count = machine.constants(operator), operator.cost, operator.count
     if operator.kind == "collective":
-        shared = (_PAIR / operator.ranks) ** constants.rank_contention
-        link = machine.link_bytes_per_s() * constants.bandwidth_efficiency * shared
-        network = cost.network_bytes / link * count
-        latency = constants.overhead_s + constants.rank_overhead_s * (operator.ranks - _PAIR)
-        overhead = latency * cost.kernels * count
-        return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)
+        return _collective_time(operator, constants, machine.link_bytes_per_s())
     bandwidth = machine.profile.bandwidth_bytes_per_s * constants.bandwidth_efficiency
     moved = cost.bytes_moved
     if constants.kv_traffic != 1.0:
@@ -108,8 +103,7 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
     compute: Number = 0.0
     if np.any(np.asarray(cost.matmul_flops) > 0):
         peak = machine.profile.peak_flop_per_s(operator.arithmetic)
-        working = operator.rows if operator.kind == "moe" else operator.query_tokens
-        share = saturating(constants.compute_efficiency, working, constants.saturation_tokens)
+        share = _compute_share(operator, constants)
         compute = cost.matmul_flops * _work(operator, constants, machine) / (peak * share) * count
     floor = constants.overhead_s + constants.token_overhead_s * operator.query_tokens
     overhead = floor * cost.kernels * count
@@ -118,6 +112,28 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
         seconds = seconds * widened(operator.query_rows, constants.wide_factor)
     seconds = seconds + overhead
     return OperatorTime(operator, seconds, memory, compute, 0.0, overhead)
+
+
+def _collective_time(operator: Operator, constants: Constants, link_bytes_per_s: float) -> OperatorTime:
+    share = (_PAIR / operator.ranks) ** constants.rank_contention
+    moved: Number = operator.cost.network_bytes / share
+    if operator.reduces and constants.one_stage_bytes:
+        moved = reduced_bytes(operator.cost.network_bytes, operator.ranks, share, constants.one_stage_bytes)
+    network = moved / (link_bytes_per_s * constants.bandwidth_efficiency) * operator.count
+    latency = constants.overhead_s + constants.rank_overhead_s * (operator.ranks - _PAIR)
+    overhead = latency * operator.cost.kernels * operator.count
+    return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)
+
+
+def _compute_share(operator: Operator, constants: Constants) -> Number:
+    """Share of the peak that products attain; it saturates in positions, or in positions per expert hit."""
+    saturation: Number = constants.saturation_tokens
+    if operator.kind != "moe":
+        return saturating(constants.compute_efficiency, operator.query_tokens, saturation)
+    if constants.narrow_tile_share != 1.0:
+        narrow = np.asarray(operator.tokens_per_expert) <= 1.0
+        saturation = saturation * np.where(narrow, constants.narrow_tile_share, 1.0)
+    return saturating(constants.compute_efficiency, operator.rows, saturation)
 
 
 def _work(operator: Operator, constants: Constants, machine: Machine) -> Number:

@@ -136,7 +136,7 @@ def form_for(groups: Sequence[KernelRows], profile: HardwareProfile) -> ClassFor
     if len(classes) != 1:
         raise InputError(f"rows of {len(classes)} operator classes: constants are fitted class by class")
     storage = groups[0].operators[0].storage
-    return form_of(classes.pop(), storage, profile, len(_shapes(groups)))
+    return form_of(classes.pop(), storage, profile, len(_shapes(groups)), groups[0].group.engine)
 
 
 def _shapes(groups: Sequence[KernelRows]) -> set[str]:

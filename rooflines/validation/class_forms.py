@@ -105,6 +105,11 @@ _SHAPES_FOR_TILES: Final = 6
 _ONE_BYTE: Final = 8
 _SIXTEEN_BITS: Final = 16
 
+# Rows of the tiles of grouped products up to one position per expert, over those beyond: the rule of kernels
+# that vLLM and SGLang had in common (``get_default_config``: BLOCK_SIZE_M of 16 while M <= E, else 64,
+# https://github.com/vllm-project/vllm/blob/v0.6.0/vllm/model_executor/layers/fused_moe/fused_moe.py).
+_NARROW_TILES: Final = 16.0 / 64.0
+
 FORMS: Final[Mapping[str, ClassForm]] = {
     # One more constant (a compute term, a smooth maximum) changed no held-out error by 0.1 points.
     "decode_attention": ClassForm(
@@ -128,16 +133,17 @@ FORMS: Final[Mapping[str, ClassForm]] = {
         {"sharpness": 1.0},
         advice="prompts of 64 to 16k tokens, with one sequence and with several",
     ),
-    # An expert's products waste a part of a tile of rows, so their share saturates in rows per expert hit.
+    # An expert's products waste a part of a tile of rows, so their share saturates in rows per expert hit; up
+    # to one position per expert kernels take narrow tiles (`_NARROW_TILES`).
     "moe": ClassForm(
-        "smooth maximum, floor, and saturation in rows per expert",
+        "smooth maximum, floor, and saturation in rows per expert by two tiles",
         {
             "bandwidth_efficiency": _SHARE,
             "compute_efficiency": Bounds(0.35, 0.02, 1.3),
             "overhead_s": Bounds(25e-6, 1e-9, 1e-3),
             "saturation_tokens": Bounds(50.0, 0.1, 500.0),
         },
-        {"sharpness": DEFAULT_SHARPNESS},
+        {"sharpness": DEFAULT_SHARPNESS, "narrow_tile_share": _NARROW_TILES},
         advice="1 to 4096 tokens",
     ),
     "collective": ClassForm(
@@ -161,11 +167,23 @@ FORMS: Final[Mapping[str, ClassForm]] = {
 }
 
 
+# Custom all-reduces of serving engines take one stage below so many bytes (vLLM, csrc/custom_all_reduce.cuh,
+# https://github.com/vllm-project/vllm); NCCL's rings have no such kernel.
+_ONE_STAGE_BYTES: Final = 512 * 2.0**10
+STAGES: Final = replace(
+    FORMS["collective"],
+    name="latency and bandwidth by number of devices, in one stage or two",
+    fixed={**FORMS["collective"].fixed, "one_stage_bytes": _ONE_STAGE_BYTES},
+)
+_CUSTOM: Final = ("vllm", "sglang", "trtllm")
+
 # Classes that have a form.
 FITTED: Final = ("linear", *FORMS)
 
 
-def form_of(operator: str, storage: str, profile: HardwareProfile, shapes: int) -> ClassForm:
+def form_of(
+    operator: str, storage: str, profile: HardwareProfile, shapes: int, engine: str = ""
+) -> ClassForm:
     """The form of a class.
 
     Args:
@@ -173,6 +191,7 @@ def form_of(operator: str, storage: str, profile: HardwareProfile, shapes: int) 
         storage: format of the weights.
         profile: the device.
         shapes: distinct shapes that it is fitted to.
+        engine: what ran the kernels.
 
     Raises:
         InputError: the class has none.
@@ -181,6 +200,8 @@ def form_of(operator: str, storage: str, profile: HardwareProfile, shapes: int) 
         return _linear_form(storage, profile, shapes)
     if operator not in FORMS:
         raise InputError(f"operator class {operator!r} has no form here: fit one of {', '.join(FITTED)}")
+    if operator == "collective" and engine in _CUSTOM:
+        return STAGES
     form = FORMS[operator]
     if operator == "prefill_attention":
         traffic = 1.0 + _SIXTEEN_BITS / number_format(storage).bits

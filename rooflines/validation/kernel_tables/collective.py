@@ -38,7 +38,9 @@ _NODE: Final = 8
 def all_reduces(message_bytes: NDArray[np.float64], ranks: int) -> Operator:
     """Sums of messages (N) over `ranks` devices, as rooflines.costs.linear.all_reduce prices them."""
     sent = 2.0 * (ranks - 1) / ranks * message_bytes
-    return Operator("all-reduce", "collective", Cost(network_bytes=sent, kernels=1.0), ranks=ranks)
+    return Operator(
+        "all-reduce", "collective", Cost(network_bytes=sent, kernels=1.0), ranks=ranks, reduces=True
+    )
 
 
 def _left_out(frame: pd.DataFrame, context: Context, devices: str) -> Texts:

@@ -97,7 +97,7 @@ def _distinct(frame: pd.DataFrame) -> Floats:
 
 
 def _operator(frame: pd.DataFrame, context: Context, hit: Floats) -> Operator:
-    tokens, hidden, width, per_token, _ = (column(frame, name) for name in ("num_tokens", *_SHAPE))
+    tokens, hidden, width, per_token, experts = (column(frame, name) for name in ("num_tokens", *_SHAPE))
     storage = context.weights
     one = np.array(
         [
@@ -120,6 +120,7 @@ def _operator(frame: pd.DataFrame, context: Context, hit: Floats) -> Operator:
         arithmetic=storage.arithmetic,
         storage=storage.name,
         rows=assigned / hit,
+        tokens_per_expert=tokens / experts,
     )
 
 

@@ -133,6 +133,7 @@ def take(operator: Operator, chosen: Chosen) -> Operator:
         outputs=_rows(operator.outputs, chosen),
         query_rows=_rows(operator.query_rows, chosen),
         query_tokens=_rows(operator.query_tokens, chosen),
+        tokens_per_expert=_rows(operator.tokens_per_expert, chosen),
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from rooflines.costs.cost import Cost, Operator
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.constants import Constants
-from rooflines.timing.forms import widened
+from rooflines.timing.forms import reduced_bytes, widened
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import operator_time
 
@@ -28,6 +30,31 @@ def test_experts_saturate_in_positions_per_expert_not_in_positions_of_the_prompt
     cost = Cost(matmul_flops=989.5e12)
     one = Operator("experts", "moe", cost, rows=30.0, query_tokens=1.0)
     assert seconds(one, saturation_tokens=60.0) == pytest.approx(1.0 + 60.0 / 30.0)
+
+
+def test_narrow_tiles_of_experts_end_beyond_one_position_per_expert():
+    few = Operator("experts", "moe", Cost(matmul_flops=989.5e12), rows=16.0, tokens_per_expert=1.0)
+    more = replace(few, tokens_per_expert=1.01)
+    assert seconds(few, saturation_tokens=64.0, narrow_tile_share=0.25) == pytest.approx(2.0)
+    assert seconds(more, saturation_tokens=64.0, narrow_tile_share=0.25) == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize(("ranks", "change"), [(4, 512 * 1024), (8, 256 * 1024)])
+def test_small_messages_are_read_whole_and_two_stages_begin_where_they_take_as_long(ranks, change):
+    def moved(message):
+        return reduced_bytes(2 * (ranks - 1) / ranks * message, ranks, 1.0, 512 * 1024)
+
+    assert moved(1024.0) == pytest.approx((ranks - 1) * 1024)
+    assert moved(change) == pytest.approx((ranks - 1) * change)
+    assert moved(2.0 * change) - moved(change) == pytest.approx(2 * (ranks - 1) / ranks * change)
+
+
+def test_only_sums_have_one_stage_and_two_devices_need_no_second():
+    gather = Operator("gather", "collective", Cost(network_bytes=1e4, kernels=1.0), ranks=8)
+    total, pair = replace(gather, reduces=True), replace(gather, reduces=True, ranks=2)
+    assert seconds(gather, one_stage_bytes=524288.0) == seconds(gather)
+    assert seconds(total, one_stage_bytes=524288.0) == pytest.approx(4 * seconds(total))
+    assert seconds(pair, one_stage_bytes=524288.0) == pytest.approx(seconds(pair))
 
 
 @pytest.mark.parametrize(("ranks", "expected"), [(2, 5e-6), (4, 9e-6), (8, 17e-6)])

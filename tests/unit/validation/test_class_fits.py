@@ -60,8 +60,9 @@ MADE = {
                 matmul_flops=np.geomspace(1e9, 3e13, N), weight_bytes=np.tile([4e8, 2e9, 8e9], 4), kernels=1.0
             ),
             rows=np.geomspace(1, 512, N),
+            tokens_per_expert=np.geomspace(0.125, 64, N),
         ),
-        Constants(0.9, 0.3, 30e-6, 2.5, saturation_tokens=40.0),
+        Constants(0.9, 0.3, 30e-6, 2.5, saturation_tokens=40.0, narrow_tile_share=0.25),
     ),
     "small": (
         Operator("norm", "small", Cost(activation_bytes=SIZES, kernels=1.0)),
@@ -86,6 +87,11 @@ def test_collectives_are_fitted_over_numbers_of_devices_together():
     found = fit_class(groups, H100)
     for name in FORMS["collective"].free:
         assert getattr(found, name) == pytest.approx(getattr(true, name), rel=0.02), name
+
+
+def test_only_kernels_of_serving_engines_sum_in_one_stage():
+    assert form_of("collective", "bf16", H100, 4, "vllm").fixed["one_stage_bytes"] == 512 * 1024
+    assert "one_stage_bytes" not in form_of("collective", "bf16", H100, 4, "nccl").fixed
 
 
 def test_a_few_odd_kernels_do_not_steer_a_fit():
