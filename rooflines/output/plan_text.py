@@ -23,6 +23,8 @@ _SHOWN: Final = {
     "cycle_cost": "cycle cost",
     "cost_ratio": "cost ratio",
     "speedup": "speedup",
+    "speedup_low": "from",
+    "speedup_high": "to",
     "leviathan_speedup": "Leviathan",
     "tokens_per_s": "tokens/s",
     "verify_bound": "verify bound",
@@ -195,6 +197,8 @@ def _break_even(answer: Plan) -> Columns:
         "batch": [entry["batch"] for entry in answer.recommendation],
         "draft": [entry["draft_length"] for entry in answer.recommendation],
         "speedup": [entry["speedup"] for entry in answer.recommendation],
+        "from": [entry["speedup_low"] for entry in answer.recommendation],
+        "to": [entry["speedup_high"] for entry in answer.recommendation],
         "break-even acceptance": [entry["break_even_acceptance"] for entry in answer.recommendation],
         "break-even cost ratio": [entry["break_even_cost_ratio"] for entry in answer.recommendation],
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from rooflines.errors import InputError
 from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.speculation.branches import BranchAcceptance
+from rooflines.speculation.crossover import Crossover
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_price import LARGEST_SEARCHED, drafts_tree, price, schedule
@@ -252,6 +253,40 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     )
 
 
+def narrowed(plan: Plan, target: Deployment, batch: int) -> Plan:
+    """What `plan_for` answers to one of the batches of a plan alone.
+
+    Args:
+        plan: of several batches.
+        target: that it was made for.
+        batch: one of them.
+    """
+    question = replace(plan.question, batches=(batch,))
+
+    def here(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [row for row in rows if row["batch"] == batch]
+
+    rows, recommendation = here(plan.rows), here(plan.recommendation)
+    ends = [
+        (entry["drafter"], Crossover(**{name: entry[name] for name in entry if name != "drafter"}))
+        for entry in plan.crossovers
+    ]
+    reasons = _reasons(question, rows, always=question.steps is not None)
+    return replace(
+        plan,
+        question=question,
+        text=answer_text(target, recommendation, ends, plan.crossover_batch, reasons),
+        recommendation=recommendation,
+        break_even_acceptance=recommendation[0]["break_even_acceptance"],
+        rows=rows,
+        memory=here(plan.memory),
+        verify_budget=here(plan.verify_budget),
+        best_trees=here(plan.best_trees),
+        realities=here(plan.realities),
+        marginal=here(plan.marginal),
+    )
+
+
 def _reasons(question: PlanQuestion, rows: list[dict[str, Any]], *, always: bool) -> dict[int, str]:
     """Why it pays or not, by batch: where it does not, and where that rests on measured steps."""
     best = {batch: _best(batch, rows) for batch in question.batches}
@@ -282,6 +317,9 @@ def _recommend(batch: int, rows: list[dict[str, Any]], memory: list[dict[str, An
             "draft_length": None,
             "verify_width": None,
             "speedup": None,
+            "speedup_low": None,
+            "speedup_high": None,
+            "certain": None,
             "break_even_acceptance": None,
             "break_even_cost_ratio": None,
         }
@@ -295,9 +333,19 @@ def _recommend(batch: int, rows: list[dict[str, Any]], memory: list[dict[str, An
         "draft_length": best["draft_length"] if wins else 0,
         "verify_width": best["verify_width"] if wins else 1.0,
         "speedup": best["speedup"],
+        "speedup_low": best["speedup_low"],
+        "speedup_high": best["speedup_high"],
+        "certain": _certain(best),
         "break_even_acceptance": best["break_even_acceptance"],
         "break_even_cost_ratio": best["break_even_cost_ratio"],
     }
+
+
+def _certain(row: dict[str, Any]) -> bool | None:
+    """Whether the interval of a speedup lies on one side of 1; None where it has none."""
+    if row["speedup_low"] is None:
+        return None
+    return bool(row["draft_length"] == 0 or row["speedup_low"] > 1.0 or row["speedup_high"] < 1.0)
 
 
 def _warnings(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rooflines.costs.cost import Number
 from rooflines.serving.memory import largest_batch, memory_fit
 from rooflines.speculation.crossover import BatchSearch, Crossover, end_of, search_batches
 from rooflines.speculation.cycle import (
@@ -22,6 +24,7 @@ from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.schedule import best_by_batch
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_extras import Extras, asked_for
+from rooflines.studies.plan_intervals import interval_columns
 from rooflines.studies.plan_steps import Timing
 from rooflines.timing.deployment import Deployment
 from rooflines.units import parse_quantity
@@ -84,7 +87,9 @@ def price(
     held = max(float(np.max(times.draft.verify_width)) - 1.0, float(max(lengths)))
     room = largest_batch(target, drafter, question.context, held, reserve=question.memory_reserve)
     memory = _memory_rows(question, target, drafter, held, room)
-    grids = _grids(question, lengths, times, given)
+    outcome = cycle(times, given.rates)
+    ends = interval_columns(question, target, timing, drafter, times=times, outcome=outcome)
+    grids = {**_grids(question, lengths, times, given, outcome), **_over(question, lengths, ends)}
     fits = [row["fits"] for row in memory]
     search = search_batches(
         timing.target,
@@ -120,12 +125,14 @@ def drafts_tree(drafter: Drafter, asked: Sequence[int]) -> bool:
 
 
 def _grids(
-    question: PlanQuestion, lengths: Sequence[int], times: CycleTimes, given: GivenAcceptance
+    question: PlanQuestion,
+    lengths: Sequence[int],
+    times: CycleTimes,
+    given: GivenAcceptance,
+    outcome: Cycle,
 ) -> dict[str, Grid]:
     """Every number of the table over batches (rows) and draft lengths (columns)."""
-    shape = (len(question.batches), len(lengths))
     batches = np.asarray(question.batches, dtype=float)[:, None]
-    outcome: Cycle = cycle(times, given.rates)
     tau, length = np.asarray(outcome.tokens_per_cycle), np.asarray(outcome.draft_length)
     free_verify = tau / (length * outcome.cost_ratio + 1.0)
     grids = {
@@ -148,7 +155,15 @@ def _grids(
         "target_bound": times.target.bound,
         "verify_bound": times.verify.bound,
     }
-    return {key: np.broadcast_to(np.asarray(value), shape) for key, value in grids.items()}
+    return _over(question, lengths, grids)
+
+
+def _over(
+    question: PlanQuestion, lengths: Sequence[int], columns: Mapping[str, Number | str | NDArray[np.str_]]
+) -> dict[str, Grid]:
+    """Columns over batches (rows) and draft lengths (columns)."""
+    shape = (len(question.batches), len(lengths))
+    return {key: np.broadcast_to(np.asarray(value), shape) for key, value in columns.items()}
 
 
 def _rows(

@@ -81,12 +81,31 @@ def _sentence(entry: Mapping[str, Any], *, with_name: bool, why: str | None) -> 
         return f"Batch {batch} does not fit in memory ({most})."
     if not entry["speculate"]:
         because = f": {why}" if why else ""
-        return f"At batch {batch} do not speculate (best {entry['speedup']:.2f}x{because})."
+        return f"At batch {batch} do not speculate (best {speedup_words(entry)}{because}).{_doubt(entry)}"
     name = f" with {entry['drafter']}" if with_name else ""
     nodes = entry["verify_width"] - 1
     tree = f" deep, {nodes:g} nodes" if nodes > entry["draft_length"] else ""
     because = f" ({why})" if why else ""
-    return f"At batch {batch} draft {entry['draft_length']}{tree}{name}: {entry['speedup']:.2f}x{because}."
+    return (
+        f"At batch {batch} draft {entry['draft_length']}{tree}{name}: {speedup_words(entry)}{because}."
+        f"{_doubt(entry)}"
+    )
+
+
+def speedup_words(entry: Mapping[str, Any]) -> str:
+    """A speedup with its 90 % interval where it has one: ``1.93x (1.8-2.1)``."""
+    value = f"{entry['speedup']:.2f}x"
+    low, high = entry.get("speedup_low"), entry.get("speedup_high")
+    if low is None or high is None or low == high:
+        return value
+    return f"{value} ({low:.2f}-{high:.2f})"
+
+
+def _doubt(entry: Mapping[str, Any]) -> str:
+    """That times are not known well enough to tell whether it pays."""
+    return (
+        " Whether it pays cannot be told: the 90 % interval includes 1." if entry["certain"] is False else ""
+    )
 
 
 def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

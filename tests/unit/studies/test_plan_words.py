@@ -25,6 +25,9 @@ def entry(batch, **changes):
         "draft_length": 4,
         "verify_width": 5.0,
         "speedup": 2.0,
+        "speedup_low": None,
+        "speedup_high": None,
+        "certain": None,
         "break_even_acceptance": 0.4,
     }
     if "draft_length" in changes and "verify_width" not in changes:
@@ -42,6 +45,20 @@ def test_each_batch_gets_a_sentence(target):
         "llama-2-7b on NVIDIA A100 SXM4 80GB: At batch 1 draft 4: 2.00x. At batch 8 draft 3: 1.50x. "
         "It still pays at batch 64, the largest that fits or was searched."
     )
+
+
+def test_an_interval_stands_beside_a_speedup(target):
+    known = entry(1, speedup=1.93, speedup_low=1.81, speedup_high=2.06, certain=True)
+    text = words(target, [known], [("d", Crossover(None, 64))])
+    assert "At batch 1 draft 4: 1.93x (1.81-2.06). It still pays" in text
+
+
+@pytest.mark.parametrize("speculate", [True, False])
+def test_an_interval_around_1_tells_nothing(target, speculate):
+    shaky = entry(1, speculate=speculate, speedup=1.02, speedup_low=0.94, speedup_high=1.11, certain=False)
+    text = words(target, [shaky], [("d", Crossover(None, 64))])
+    assert "1.02x (0.94-1.11)" in text
+    assert "Whether it pays cannot be told: the 90 % interval includes 1." in text
 
 
 def test_a_tree_is_told_with_its_nodes(target):
