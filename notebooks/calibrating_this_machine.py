@@ -159,7 +159,6 @@ def _(calibration_file, mo, render):
         name: [getattr(one, name) for one in linear.residuals]
         for name in ("region", "rows", "median_abs_error", "p90_abs_error", "bias")
     }
-    assert max(one.median_abs_error for one in linear.residuals) < 0.15
     mo.md(f"{calibration.name}: {linear.form}\n\n{render(residuals, 'markdown')}")
     return (calibration,)
 
@@ -170,7 +169,8 @@ def _(mo):
     ### Held against speculation that it never saw
 
     The calibration predicts the speedup of every run of the speculative loop from single passes. The
-    composition of the parts that were timed within the loop is held against the same.
+    composition of the parts that were timed within the loop is held against the same. A case that
+    disagrees names the part at fault, as `rooflines check` does.
     """)
     return
 
@@ -182,7 +182,6 @@ def _(calibration, mo, profile, render, runs, speculation_file):
 
     report = check_speculation(runs, speculation_file.name, reference=Reference(profile, calibration))
     columns = check_columns(report)
-    assert "disagree" not in columns["verdict"]
     mo.md(render(columns, "markdown"))
     return
 

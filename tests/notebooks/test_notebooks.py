@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
+import csv
 import importlib.util
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
+
+from rooflines.measurement.files import write_measured as store
+from rooflines.output.measured_report import write_measured
 
 pytest.importorskip("marimo", reason="notebooks need the extra [explore]")
 
@@ -28,8 +34,8 @@ EXPECTED = {
 FORMULA = (ast.Pow, ast.MatMult)
 
 
-def load(name):
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+def load(name, folder=FOLDER):
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module.app
@@ -84,11 +90,34 @@ def test_it_has_prose_and_calls_but_no_formulas(name):
     )
 
 
-def test_what_is_measured_here_goes_before_the_recorded_run(ran, root):
+def test_it_judges_speculation_as_the_stored_report_does(ran):
+    defined = ran["calibrating_this_machine"]
+    verdicts = defined["columns"]["verdict"]
+    assert len(verdicts) >= 2
+    if defined["measured_here"]:
+        lines = (defined["folder"] / "speculation-check.csv").read_text(encoding="utf-8").splitlines()
+        assert list(verdicts) == [row["verdict"] for row in csv.DictReader(lines)]
+    else:  # the recorded run, which docs/example-project holds to agree
+        assert set(verdicts) == {"agree"}
+
+
+def test_what_is_measured_here_goes_before_the_recorded_run(ran, simulator, root, tmp_path):
     here = (root / "reports/measurements/decode-calibration.toml").is_file()
     assert ran["calibrating_this_machine"]["measured_here"] == here
-    assert (ran["calibrating_this_machine"]["folder"].name == "measurements") is True
-    assert ("reports" in ran["calibrating_this_machine"]["folder"].parts) == here
+    folder = tmp_path / "reports" / "measurements"
+    folder.mkdir(parents=True)
+    (folder / "machine.toml").write_text(simulator.PROFILE, encoding="utf-8")
+    store(simulator.decode_file(root, seed=11), folder / "decode.json")
+    store(simulator.speculation_file(root, 1), folder / "speculation.json")
+    write_measured(folder)
+    copied = tmp_path / "notebooks" / "calibrating_this_machine.py"
+    copied.parent.mkdir()
+    shutil.copy(FOLDER / copied.name, copied)
+    defined = load(copied.stem, copied.parent).run()[1]
+    assert defined["folder"] == folder
+    assert isinstance(defined["shown"], Figure)
+    assert defined["profile"].id == "measured-simulated-1t"
+    assert defined["report"].verdict == "agree"
 
 
 def test_one_runs_as_a_script_from_anywhere(tmp_path):
