@@ -6,7 +6,7 @@ Every entry is a fact about the thing named or a stated assumption; none was cho
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from rooflines.errors import InputError, RooflinesError
@@ -81,12 +81,22 @@ _DEVICES: Final = {
     "apple m3 ultra": "m3-ultra",
     "apple m5 max": "m5-max",
     "rtx pro 6000 blackwell": "rtx-pro-6000-blackwell",
+    "v100": "v100-sxm2-32gb",
     "tesla v100": "v100-sxm2-32gb",
     "rtx 5090 desktop": "rtx-5090",
     "rtx 5090 32gb desktop": "rtx-5090",
     "dgx spark": "dgx-spark-gb10",
     "gb200": "gb200",
 }
+
+
+# Releases of one shape, and spellings of a family.
+_RELEASE: Final = re.compile(r"-(?:2507|0324|0528|0711|0905)$")
+_FAMILY: Final = re.compile(r"^llama-?(?=\d)")
+_STORED: Final = re.compile(r"-(fp8|nvfp4)$")
+# Makers whose checkpoints named FP8 hold a scale for each 128 x 128 block (their model cards).
+_BLOCKS: Final = ("qwen", "deepseek", "glm", "minimax")
+_VENDORS: Final = re.compile(r"^(?:nvidia|amd|apple|tesla)\s+")
 
 
 def model_of(text: str) -> ModelName:
@@ -101,8 +111,15 @@ def model_of(text: str) -> ModelName:
     plain = plain.rpartition("/")[2]
     if plain in _MODELS:
         return _MODELS[plain]
+    stored = _STORED.search(plain)
+    weights = stored[1] if stored else None
+    if weights == "fp8" and plain.startswith(_BLOCKS):
+        weights = "fp8-block"
+    shape = _RELEASE.sub("", _STORED.sub("", _FAMILY.sub("llama-", plain)))
+    if shape in _MODELS:
+        return replace(_MODELS[shape], weights=weights)
     try:
-        return ModelName(resolve_preset(plain.replace(" ", "-")))
+        return ModelName(resolve_preset(shape.replace(" ", "-")), weights)
     except RooflinesError:
         raise InputError(f"no preset has the shape of {text!r}") from None
 
@@ -118,7 +135,7 @@ def device_of(name: str) -> str:
         found = _DEVICES[plain]
     else:
         try:
-            found = load_hardware(plain.replace(" ", "-")).id
+            found = load_hardware(_VENDORS.sub("", plain).replace(" ", "-")).id
         except RooflinesError:
             found = None
     if found is None:

@@ -97,7 +97,13 @@ def test_every_name_leads_to_facts_that_ship():
 def test_names():
     assert model_of("meta-llama/Llama-3.1-8B-Instruct").preset == "llama-3.1-8b"
     assert model_of("Qwen3-Next-80B-A3B-Instruct-FP8").weights == "fp8-block"
+    assert model_of("DeepSeek-V3-0324").preset == "deepseek-v3"
+    assert model_of("Llama3-8B").preset == "llama-3-8b"
+    assert (model_of("Qwen3-32B-FP8").preset, model_of("Qwen3-32B-FP8").weights) == ("qwen3-32b", "fp8-block")
+    assert model_of("nvidia/Llama-3.1-8B-Instruct-FP8").weights == "fp8"
     assert device_of("RTX 4090") == "rtx-4090"
+    assert device_of("AMD MI300X") == "mi300x"
+    assert device_of("Apple M4 Max") == "m4-max"
     for read, text in ((model_of, "Chinchilla 70B"), (model_of, ""), (device_of, "Abacus 3")):
         with pytest.raises(InputError):
             read(text)
