@@ -78,9 +78,9 @@ def _charts(choices: Choices, views: Sequence[DeviceView]) -> list[tuple[str, st
             length_chart(views, choices.draft_length),
         ),
         ("speedup-by-batch", "Speedup against batch", batch_chart(views, choices.batch)),
-        ("roofline", "Roofline: operators of decode, prefill and verify", roofline_chart(views)),
+        ("roofline", "Operators under the roof", roofline_chart(views)),
         ("cycle", "Where the time of a cycle goes", cycle_chart(views)),
-        ("break-even", f"Where speculation pays{of}", map_chart(views)),
+        ("break-even", f"Where it pays{of}", map_chart(views)),
         ("memory", "Memory of one device", memory_chart(views)),
     ]
 
