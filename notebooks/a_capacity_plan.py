@@ -144,7 +144,7 @@ def _(mo, published, render):
 
     ours = [tpot_ms(*key) for key in published]
     for key, predicted in zip(published, ours, strict=True):
-        assert abs(predicted / published[key] - 1.0) <= 0.20, (key, predicted)
+        assert abs(predicted / published[key] - 1.0) <= 0.12, (key, predicted)
     mo.md(
         render(
             {
