@@ -41,9 +41,9 @@ _TRIED: Final = """What was tried where a target is not met, and what was not:
   quantised, served best.
 - Experts: a smaller saturation up to one position per expert, as narrow tiles have it, took a point off at no
   constant more. Rows padded to 16, 64 and 128, waves of tiles, bandwidth by the experts in flight, a share of
-  the peak by their width, and sharpness of 1 to 10 did not help. Tables have one to three layers a stack, so a
-  shape held out is a model never seen; the largest errors are layers whose tiles nobody tuned, two to three
-  times slower than those of a layer with tuned ones (SGLang and vLLM, 16 bits on Blackwell and H200).
+  the peak by their width, and sharpness of 1 to 10 did not help. Tables have one to three layers a stack, so
+  a shape held out is a model never seen; the largest errors are layers whose tiles nobody tuned, two to
+  three times slower than a layer with tuned ones (SGLang and vLLM, 16 bits on Blackwell and H200).
   TensorRT-LLM's nvfp4 layer of Qwen3-235B takes 1.7 times as long on B200 as on GB200 under both routings.
 - All-reduces: custom kernels go from one stage to two at 256 or 512 KiB (csrc/custom_all_reduce.cuh of vLLM),
   which is priced. Above 2 MiB the error stays near 17 %: a bandwidth or a latency of its own beyond 8 MiB,
