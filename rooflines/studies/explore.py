@@ -6,36 +6,32 @@ the constants state; acceptance is taken as exact in them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
 from rooflines.costs.storage import weight_bytes
 from rooflines.errors import MissingPeakError, RooflinesError
-from rooflines.estimates import Estimate, total
 from rooflines.models.catalogue import list_presets
 from rooflines.models.drafter_catalogue import list_drafter_presets
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import break_even_cost_ratio, constant_acceptance
-from rooflines.speculation.cycle import Cycle, CycleTimes, cycle, cycle_times
+from rooflines.speculation.cycle import CycleTimes, cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.registry import KINDS, make_drafter
 from rooflines.studies.intensity import study_intensity
-from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, plan_for
+from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, narrowed, plan_for
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_price import verify_length_of
 from rooflines.studies.roofline import EVERYTHING, Roof, roofs
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
-from rooflines.timing.roofline import PassTime
-from rooflines.timing.uncertain import pass_estimate
 from rooflines.units import parse_quantity
 
 # Speedups whose lines the map shows; 1 is where speculation breaks even.
@@ -176,30 +172,29 @@ def explore(question: PlanQuestion, draft_length: int, model: ModelSpec | None =
         RooflinesError: whatever a plan refuses.
     """
     target = _target(question, model)
-    plan = plan_for(question, target)
+    batch = question.batches[0]
+    powers = [2**power for power in range(LARGEST_SEARCHED.bit_length())]
+    # One plan of all batches prices what they share once.
+    wide = plan_for(replace(question, batches=tuple(sorted({batch, *powers}))), target)
+    plan = narrowed(wide, target, batch)
     asked = _asked(question, target)
-    batch = float(question.batches[0])
     cycles = [_nearest(plan, one.drafter.name, draft_length) for one in asked]
-    fits = {row["drafter"]: row["fits"] for row in plan.memory}
-    room = {row["drafter"]: row["largest_batch"] for row in plan.memory}
+    drawn = [(one, row) for one, row in zip(asked, cycles, strict=True) if row["speedup"] is not None]
     ends = {entry["drafter"]: entry["batch"] for entry in plan.crossovers}
-    width = max(row["verify_width"] for row in cycles)
-    fitting = [(one, row) for one, row in zip(asked, cycles, strict=True) if fits[one.drafter.name]]
+    lines = [
+        _line(one.drafter.name, _best_by_batch(wide, one.drafter.name, powers), "batch", ends)
+        for one in asked
+    ]
     return DeviceView(
         plan=plan,
         cycles=cycles,
-        by_length=[_line_by_length(one, question, batch) for one, _ in fitting],
-        by_batch=[
-            replace(
-                _line_by_batch(one, question, room[one.drafter.name]),
-                crossover_batch=ends[one.drafter.name],
-            )
-            for one in asked
-            if room[one.drafter.name]
+        by_length=[
+            _line(one.drafter.name, _drafting(plan, one.drafter.name), "draft_length", {}) for one, _ in drawn
         ],
-        operators=_operators(target, question, width),
+        by_batch=[line for line in lines if line.x],
+        operators=_operators(target, question, max(row["verify_width"] for row in cycles)),
         roofs=roofs(target, ("decode",)),
-        maps=[_map(one, batch, row["draft_length"]) for one, row in fitting],
+        maps=[_map(one, float(batch), row["draft_length"]) for one, row in drawn],
     )
 
 
@@ -265,64 +260,34 @@ def _nearest(plan: Plan, drafter: str, draft_length: int) -> dict[str, Any]:
     return min(rows, key=lambda row: (abs(row["draft_length"] - draft_length), row["draft_length"]))
 
 
-def _lengths(one: _Asked, question: PlanQuestion) -> tuple[int, ...]:
-    return tuple(length for length in one.drafter.draft_lengths(question.draft_lengths) if length > 0)
+def _drafting(plan: Plan, drafter: str) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in plan.rows
+        if row["drafter"] == drafter and row["draft_length"] > 0 and row["speedup"] is not None
+    ]
 
 
-def _line_by_length(one: _Asked, question: PlanQuestion, batch: float) -> SpeedupLine:
-    lengths = _lengths(one, question)
-    times = one.times(batch, np.asarray(lengths, dtype=float))
-    estimate = speedup_estimate(times, cycle(times, one.given.rates), one.target.machine)
-    return _line(one.drafter.name, lengths, lengths, estimate)
+def _best_by_batch(plan: Plan, drafter: str, batches: Sequence[int]) -> list[dict[str, Any]]:
+    """The row of the best draft length at each batch that fits."""
+    rows = _drafting(plan, drafter)
+    found = [[row for row in rows if row["batch"] == batch] for batch in batches]
+    return [max(here, key=lambda row: row["speedup"]) for here in found if here]
 
 
-def _line_by_batch(one: _Asked, question: PlanQuestion, room: int) -> SpeedupLine:
-    """At each power of two the draft length that is best there."""
-    lengths = np.asarray(_lengths(one, question), dtype=float)
-    batches = [2**power for power in range(min(room, LARGEST_SEARCHED).bit_length())]
-    column = np.asarray(batches, dtype=float)
-    grid = cycle(one.times(column[:, None], lengths[None, :]), one.given.rates)
-    speedups = np.broadcast_to(np.asarray(grid.speedup), (column.size, lengths.size))
-    best = lengths[speedups.argmax(axis=1)]
-    times = one.times(column, best)
-    estimate = speedup_estimate(times, cycle(times, one.given.rates), one.target.machine)
-    return _line(one.drafter.name, batches, [int(length) for length in best], estimate)
-
-
-def _line(drafter: str, x: Sequence[int], lengths: Sequence[int], estimate: Estimate) -> SpeedupLine:
-    def spread(values: Number) -> tuple[float, ...]:
-        filled: NDArray[np.float64] = np.broadcast_to(np.asarray(values, dtype=float), (len(x),))
-        return tuple(filled.tolist())
-
-    known = bool(estimate.errors)
-    low, high = estimate.interval() if known else (0.0, 0.0)
+def _line(
+    drafter: str, rows: Sequence[dict[str, Any]], axis: str, ends: Mapping[str, int | None]
+) -> SpeedupLine:
+    known = all(row["speedup_low"] is not None for row in rows)
     return SpeedupLine(
         drafter=drafter,
-        x=tuple(x),
-        draft_length=tuple(lengths),
-        speedup=spread(estimate.value),
-        low=spread(low) if known else None,
-        high=spread(high) if known else None,
+        x=tuple(row[axis] for row in rows),
+        draft_length=tuple(row["draft_length"] for row in rows),
+        speedup=tuple(row["speedup"] for row in rows),
+        low=tuple(row["speedup_low"] for row in rows) if known else None,
+        high=tuple(row["speedup_high"] for row in rows) if known else None,
+        crossover_batch=ends.get(drafter),
     )
-
-
-def speedup_estimate(times: CycleTimes, outcome: Cycle, machine: Machine) -> Estimate:
-    """The speedup of a cycle with its errors by cause: what verify and decode share drops out.
-
-    A drafter's kernels are of the target's classes and as narrow as those of a decode step, so its time is
-    taken to err as such a step does: alike in class and region, and by itself otherwise.
-
-    Args:
-        times: of a cycle whose target runs on `machine`.
-        outcome: the same cycle with its acceptance, which is taken as exact.
-        machine: states the residuals of its constants.
-    """
-    # A deployment's times are those of its operators.
-    plain, verify = cast("PassTime", times.target), cast("PassTime", times.verify)
-    step = pass_estimate(plain, machine, "decode")
-    draft = Estimate(outcome.draft_s, pass_estimate(plain, machine, "draft").errors, machine.basis)
-    parts = (draft, pass_estimate(verify, machine, "verify"), Estimate(outcome.overhead_s, {}, machine.basis))
-    return step / total(parts, machine.basis) * outcome.tokens_per_cycle
 
 
 def _operators(target: Deployment, question: PlanQuestion, verify_width: float) -> list[OperatorPoint]:

@@ -8,11 +8,8 @@ import pytest
 from rooflines.errors import InputError
 from rooflines.models.readers import read_model
 from rooflines.speculation.acceptance import Acceptance
-from rooflines.speculation.cycle import cycle, cycle_times
-from rooflines.speculation.drafters.registry import make_drafter
-from rooflines.studies.explore import explore, possible_drafters, speedup_estimate
-from rooflines.studies.plan import PlanQuestion, make_plan, served_target
-from rooflines.timing.uncertain import pass_estimate
+from rooflines.studies.explore import explore, possible_drafters
+from rooflines.studies.plan import PlanQuestion, make_plan, narrowed, plan_for, served_target
 
 QUESTION = PlanQuestion(
     hardware="h100-sxm5-80gb",
@@ -25,13 +22,29 @@ QUESTION = PlanQuestion(
 )
 
 
+def same(one, other):
+    """Equal documents, numbers up to the rounding of arrays of other lengths."""
+    if isinstance(other, dict):
+        assert one.keys() == other.keys()
+        for key in other:
+            same(one[key], other[key])
+    elif isinstance(other, list):
+        assert len(one) == len(other)
+        for left, right in zip(one, other, strict=True):
+            same(left, right)
+    elif isinstance(other, float):
+        assert one == pytest.approx(other, rel=1e-9)
+    else:
+        assert one == other
+
+
 @pytest.fixture(scope="module")
 def view():
     return explore(QUESTION, 3)
 
 
 def test_the_plan_is_the_one_that_the_command_line_answers(view):
-    assert view.plan.document() == make_plan(QUESTION).document()
+    same(view.plan.document(), make_plan(QUESTION).document())
 
 
 def test_lines_along_draft_lengths_are_the_rows_of_the_plan(view):
@@ -39,6 +52,7 @@ def test_lines_along_draft_lengths_are_the_rows_of_the_plan(view):
         rows = [row for row in view.plan.rows if row["drafter"] == line.drafter]
         assert line.x == tuple(row["draft_length"] for row in rows)
         np.testing.assert_allclose(line.speedup, [row["speedup"] for row in rows], rtol=1e-12)
+        np.testing.assert_allclose(line.low, [row["speedup_low"] for row in rows], rtol=1e-12)
 
 
 def test_lines_along_batches_take_the_best_draft_length_and_end_where_memory_does(view):
@@ -64,15 +78,13 @@ def test_intervals_hold_the_speedup_and_are_empty_of_the_textbook(view):
     assert all(line.low is None and line.high is None for line in textbook.by_length)
 
 
-def test_an_interval_of_a_ratio_is_narrower_than_if_its_passes_erred_apart():
-    target = served_target(QUESTION)
-    times = cycle_times(target, make_drafter("ngram:host=20us", target), 8.0, 1024.0, 4.0)
-    estimate = speedup_estimate(times, cycle(times, Acceptance.constant(0.3)), target.machine)
-    apart = [
-        pass_estimate(part, target.machine, name)
-        for part, name in ((times.target, "decode"), (times.verify, "verify"))
-    ]
-    assert 0 < estimate.log_sd < np.hypot(*(part.log_sd for part in apart))
+def test_a_plan_of_several_batches_holds_that_of_each():
+    asked = replace(QUESTION, batches=(1, 8, 64), explain=True, adaptive_verify=True)
+    target = served_target(asked)
+    wide = plan_for(asked, target)
+    for batch in asked.batches:
+        alone = plan_for(replace(asked, batches=(batch,)), target)
+        same(narrowed(wide, target, batch).document(), alone.document())
 
 
 def test_the_map_breaks_even_where_the_plan_does(view):
