@@ -1,0 +1,202 @@
+"""How many points a second, on one core: grids, scattered points, Parquet, a plain loop; and workers.
+
+Run it on quiet cores: python benchmarks/sweeps.py [--large] [--peers]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+
+from rooflines.speculation.acceptance import Acceptance
+from rooflines.speculation.cycle import cycle, cycle_times
+from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.studies.sweep.grid import SweepGrid
+from rooflines.studies.sweep.price import COLUMNS, Axes, Served, price_grid
+from rooflines.studies.sweep.run import run_sweep
+from rooflines.studies.sweep.scattered import Points, price_points
+
+HARDWARE, TARGET, DRAFTER, DEVICES = "h100-sxm5-80gb", "llama-3.1-70b", "independent:llama-3.2-1b", 4
+AXES = Axes(
+    batch=np.arange(1.0, 257.0),
+    context=np.linspace(0.0, 32_000.0, 200),
+    draft_length=np.arange(1.0, 11.0),
+    rates=Acceptance.constant(np.linspace(0.5, 0.95, 20)),
+)
+SCATTERED = 1_000_000
+# The loop is slower by far, so a part of the points is enough to time it.
+LOOPED = 300
+REPEATS = 3
+# 12 columns that say which point it is, and these.
+WRITTEN = ("fits", "tokens_per_cycle", "verify_s", "speedup")
+# What is asked for (points/s): one column of a grid, all of its columns, scattered points, rows of Parquet.
+ASKED = {
+    "grid, one column": 5e7,
+    "grid, all columns": 1e7,
+    "scattered points": 2e6,
+    "Parquet, 16 columns": 2e6,
+}
+LARGE = {
+    "hardware": [HARDWARE],
+    "target": [TARGET],
+    "drafter": [DRAFTER],
+    "tensor_parallel": [DEVICES],
+    "batch": {"first": 1, "last": 500, "step": 1},
+    "context": {"first": 0, "last": 32_000, "count": 500},
+    "draft_length": {"first": 1, "last": 10, "step": 1},
+    "acceptance": {"first": 0.05, "last": 1.0, "count": 40},
+    "columns": list(WRITTEN),
+}
+# Prices the large grid (or a part of it) in a process of its own, and says how long that took and how much
+# memory it and its children needed at most.
+_RUN = """
+import json, resource, sys
+from pathlib import Path
+from rooflines.studies.sweep.grid import SweepGrid
+from rooflines.studies.sweep.run import run_sweep
+if __name__ == "__main__":
+    grid = SweepGrid.read(json.loads(sys.argv[1]), "benchmark")
+    outcome = run_sweep(grid, Path(sys.argv[2]), workers=int(sys.argv[3]))
+    most = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(outcome.rows, outcome.seconds, most * 1024)
+"""
+
+
+def served() -> Served:
+    target = make_deployment(TARGET, make_machine(HARDWARE), tensor=DEVICES)
+    return Served(target, make_drafter(DRAFTER, target))
+
+
+def scattered(count: int) -> Points:
+    """Whole batches and contexts, and any acceptance, at random."""
+    rng = np.random.default_rng(0)
+    return Points(
+        batch=rng.integers(1, 257, count).astype(float),
+        context=rng.integers(0, 32_001, count).astype(float),
+        draft_length=rng.integers(1, 11, count).astype(float),
+        rates=Acceptance.constant(rng.uniform(0.4, 0.95, count)),
+    )
+
+
+def loop(what: Served, points: Points) -> np.ndarray:
+    """The first points, one call each."""
+    (alphas,) = (np.asarray(rate) for rate in points.rates.listed)
+    return np.array(
+        [
+            cycle(cycle_times(what.target, what.drafter, b, s, n), Acceptance.constant(a)).speedup
+            for b, s, n, a in itertools.islice(
+                zip(points.batch, points.context, points.draft_length, alphas, strict=True), LOOPED
+            )
+        ]
+    )
+
+
+def best_time_s(function: Callable[[], Any]) -> tuple[float, Any]:
+    """The shortest of a few runs in time of the processor, and what the last one returned (s)."""
+    shortest_s, result = np.inf, None
+    for _ in range(REPEATS):
+        start_s = time.process_time()
+        result = function()
+        shortest_s = min(shortest_s, time.process_time() - start_s)
+    return shortest_s, result
+
+
+def parquet() -> int:
+    """Tidy rows of the same grid on disk: 16 columns."""
+    grid = SweepGrid.read(
+        {
+            **LARGE,
+            "batch": {"first": 1, "last": 256, "step": 1},
+            "context": {"first": 0, "last": 32_000, "count": 200},
+            "acceptance": {"first": 0.5, "last": 0.95, "count": 20},
+        },
+        "benchmark",
+    )
+    folder = Path(tempfile.mkdtemp())
+    try:
+        return run_sweep(grid, folder).rows
+    finally:
+        shutil.rmtree(folder)
+
+
+def rates() -> float:
+    """Print points a second of each way; returns that of the loop."""
+    what, points = served(), scattered(SCATTERED)
+    arrays = price_grid(what, AXES)
+    one = {"speedup": arrays["speedup"]}
+    ways: dict[str, tuple[Callable[[], Any], int]] = {
+        "grid, one column": (lambda: price_grid(what, AXES, ("speedup",), out=one), int(np.prod(AXES.shape))),
+        "grid, all columns": (lambda: price_grid(what, AXES, COLUMNS, out=arrays), int(np.prod(AXES.shape))),
+        "scattered points": (lambda: price_points(what, points, ("speedup",)), SCATTERED),
+        "Parquet, 16 columns": (parquet, int(np.prod(AXES.shape))),
+        "plain loop": (lambda: loop(what, points), LOOPED),
+    }
+    loop_rate, checked = 0.0, {}
+    print(f"{TARGET} with {DRAFTER} on {DEVICES} x {HARDWARE}; time of the processor, best of {REPEATS}\n")
+    for name, (way, count) in reversed(ways.items()):
+        seconds, checked[name] = best_time_s(way)
+        rate = count / seconds
+        loop_rate = loop_rate or rate
+        asked = f", {rate / ASKED[name]:5.2f} x what is asked" if name in ASKED else ""
+        print(
+            f"{name:20} {count:11,} in {seconds:7.3f} s: {rate:13,.0f}/s, {rate / loop_rate:9,.0f} x loop"
+            f"{asked}"
+        )
+    np.testing.assert_allclose(
+        checked["scattered points"]["speedup"][:LOOPED], checked["plain loop"], rtol=1e-12
+    )
+    return loop_rate
+
+
+def large() -> None:
+    """A hundred million rows, by one worker and by two: memory, and wall-clock time."""
+    import json
+
+    print("\nA sweep of 100,000,000 rows onto disk (wall-clock)")
+    taken = {}
+    for workers in (1, 2):
+        folder = Path(tempfile.mkdtemp())
+        try:
+            command = [sys.executable, "-c", _RUN, json.dumps(LARGE), str(folder), str(workers)]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603 - this interpreter and the text above
+        finally:
+            shutil.rmtree(folder)
+        rows, seconds, most = (float(part) for part in done.stdout.split())
+        taken[workers] = seconds
+        print(
+            f"{workers} worker(s): {rows:,.0f} rows in {seconds:6.1f} s, {rows / seconds:10,.0f} rows/s, "
+            f"{most / 2**20:,.0f} MiB of the largest process"
+        )
+    print(f"two workers take {taken[2] / taken[1]:.0%} of the time of one (asked: 60 % on two quiet cores)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--large", action="store_true", help="also sweep 1e8 rows with one and two workers")
+    parser.add_argument("--peers", action="store_true", help="also time other tools, installed apart")
+    asked = parser.parse_args()
+    rates()
+    print(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MiB at most")
+    if asked.peers:
+        what, points = served(), scattered(SCATTERED)
+        seconds, _ = best_time_s(lambda: price_points(what, points, ("speedup",)))
+        peers.compare(SCATTERED / seconds)
+    if asked.large:
+        large()
+
+
+if __name__ == "__main__":
+    main()
