@@ -16,6 +16,7 @@ from rooflines.cli.options import (
     hardware_option,
     html_option,
     output_option,
+    parse_integers,
 )
 from rooflines.errors import InputError
 
@@ -30,6 +31,9 @@ def _workload_options(command: Any) -> Any:  # noqa: ANN401 - click decorates ca
     for option in (
         click.option("--prefix-hit", default=0.0, show_default=True, help="Share of prompts that is cached."),
         click.option("--rate", type=float, help="Load of all engines together (requests/s)."),
+        click.option(
+            "--concurrency", metavar="N,..", help="Also a benchmark client that keeps N requests running."
+        ),
         click.option("--trace", metavar="FILE", help="CSV: arrival_s, prompt_tokens, output_tokens."),
         click.option("--output-tokens", metavar="N|KIND:..", help="Likewise, tokens generated."),
         click.option(
@@ -134,6 +138,7 @@ def capacity(
     kv_dtype: str | None,
     figure: Path | None,
     html: Path | None,
+    concurrency: str | None,
     fmt: str,
     output: Path | None,
     **asked: Any,  # noqa: ANN401 - the rest is passed on by name
@@ -151,6 +156,7 @@ def capacity(
             options=(first, *(_other(text, first) for text in options)),
             target=target,
             share=percentile / 100.0,
+            concurrency=() if concurrency is None else parse_integers(concurrency, "concurrency", 1),
             **asked,
         )
     )

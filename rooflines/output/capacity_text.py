@@ -38,6 +38,17 @@ _TIMES: Final = {
     "gap_p95_s": "p95",
     "gap_p99_s": "p99",
 }
+_CLOSED: Final = {
+    "option": "option",
+    "drafter": "drafter",
+    "concurrency": "at once",
+    "requests_per_s": "requests/s",
+    "batch": "batch",
+    "draft_length": "draft",
+    "tpot_s": "TPOT",
+    "ttft_s": "TTFT",
+    "tokens_per_s_per_card": "tokens/s/card",
+}
 _EXCHANGE: Final = {
     "option": "option",
     "phase": "phase",
@@ -84,6 +95,8 @@ def capacity_tables(answer: Capacity) -> dict[str, Columns]:
         f"One engine (share: {answer.question.share:.0%})": _table(answer.rows, {**named, **_TIMES}),
         "One engine by load": _table(answer.loads, loads),
     }
+    if answer.closed:
+        tables["One engine by requests at once, all sent at the start"] = _table(answer.closed, _CLOSED)
     if answer.exchanges:
         tables["Expert exchange: decode and prefill"] = _table(answer.exchanges, _EXCHANGE)
     return tables

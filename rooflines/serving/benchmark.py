@@ -9,12 +9,17 @@ starts together and of N - 1 in the steady state.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from rooflines.errors import InputError
 from rooflines.serving.engine import StepCurve
 from rooflines.serving.steady import ClosedState, closed_state
+
+# Requests of a run for each at once: `--num-prompts $(( $CONC * 10 ))` in the scripts of InferenceMAX
+# (benchmarks/ of https://github.com/InferenceMAX/InferenceMAX).
+WAVES: Final = 10.0
 
 
 def benchmark_state(curve: StepCurve, decode_tokens: float, sequences: float, waves: float) -> ClosedState:

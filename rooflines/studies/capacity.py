@@ -17,6 +17,7 @@ from rooflines.serving.schedule import PLAIN, Schedule, parse_schedule
 from rooflines.serving.trace import Trace, read_trace
 from rooflines.serving.workload import Workload
 from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.studies.capacity_closed import closed_rows
 from rooflines.studies.capacity_rows import (
     exchange_rows,
     load_rows,
@@ -87,6 +88,7 @@ class CapacityQuestion:
         trace: CSV of arrivals and lengths.
         rate: load of all engines together (requests/s); None asks for what one engine carries, or takes
             the trace's.
+        concurrency: requests that a benchmark client keeps running on one engine; a table of its own.
         acceptance: of the drafters: one for all, or ``NAME=...`` for each.
         draft_length: a schedule.
         slo_tpot: promised time per output token, with its unit.
@@ -110,6 +112,7 @@ class CapacityQuestion:
     output_tokens: str | None = None
     trace: str | None = None
     rate: float | None = None
+    concurrency: tuple[int, ...] = ()
     acceptance: tuple[str, ...] = ()
     draft_length: str = "0..8"
     slo_tpot: str | None = None
@@ -133,6 +136,11 @@ class CapacityQuestion:
             raise InputError("say what requests ask for: prompt and output tokens, or a trace, but not both")
         if self.rate is not None and not 0 < self.rate < math.inf:
             raise InputError(f"rate is {self.rate:g} requests/s: it must be above 0")
+        if self.concurrency and self.kv_transfer is not None:
+            raise InputError(
+                "a number of requests at once is modelled for engines that do both prefill and decode: leave "
+                "the link between them out"
+            )
         if any(option.drafters for option in self.options) and not self.acceptance:
             raise InputError("a drafter needs its acceptance, such as 0.8 or conditional:0.8,0.75")
         if not 0 <= self.memory_reserve < 1:
@@ -158,6 +166,7 @@ class Capacity:
         loads: a row per option, drafter and load of one engine.
         crossovers: where speculation stops paying, by option and drafter.
         pareto: tokens per second and card against per user, by option, drafter and batch.
+        closed: one an option, drafter and number of requests at once, as a benchmark client measures it.
         exchanges: the two regimes of expert parallelism, where experts are spread.
         trace: what was read from a trace.
         warnings: what is odd about the question.
@@ -170,6 +179,7 @@ class Capacity:
     loads: list[dict[str, Any]]
     crossovers: list[dict[str, Any]]
     pareto: list[dict[str, Any]]
+    closed: list[dict[str, Any]]
     exchanges: list[dict[str, Any]]
     trace: dict[str, Any] | None
     warnings: list[str]
@@ -192,6 +202,7 @@ class Capacity:
             "rows": self.rows,
             "loads": self.loads,
             "pareto": self.pareto,
+            "closed": self.closed,
             "exchanges": self.exchanges,
             "warnings": self.warnings,
             "not_modeled": list(self.not_modeled),
@@ -246,6 +257,11 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
         loads=loads,
         crossovers=crossovers,
         pareto=[row for one in served for row in pareto_rows(one.option.name, one.drafter, one.fleet)],
+        closed=[
+            row
+            for one in served
+            for row in closed_rows(one.option.name, one.drafter, one.fleet, workload, question.concurrency)
+        ],
         exchanges=[
             row
             for name, fleet in plain.items()

@@ -11,7 +11,7 @@ import numpy as np
 
 from rooflines.costs.setting import Precision
 from rooflines.errors import RooflinesError
-from rooflines.serving.benchmark import benchmark_state
+from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.engine import Engine, StepCurve, step_curve
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.workload import Workload
@@ -21,9 +21,6 @@ from rooflines.validation.serving_tables import ServedAs, ServingRow, served_as
 
 # Two configurations are told apart where their throughputs differ by more than this.
 DIFFERENCE: Final = 1.1
-# Requests of a run over those at once: `--num-prompts $(( $CONC * 10 ))` of InferenceMAX's scripts
-# (benchmarks/ of https://github.com/InferenceMAX/InferenceMAX); other clients are taken to do the same.
-WAVES: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)

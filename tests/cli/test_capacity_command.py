@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from itertools import pairwise
 
 import pytest
 from click.testing import CliRunner
@@ -136,3 +137,37 @@ def test_a_page_is_written_beside_the_answer(tmp_path):
     refused = run(f"--html={tmp_path / 'a.txt'}")
     assert refused.exit_code == 2
     assert ".html" in refused.stderr
+
+
+def test_a_benchmark_client_starts_all_its_requests_together():
+    asked = ("--concurrency=1,4,64", "--drafter=ngram:hit=0.5", "--acceptance=0.5")
+    rows = json.loads(run(*asked, "--format=json").stdout)["closed"]
+    assert [(row["drafter"], row["concurrency"]) for row in rows[:3]] == [
+        ("none", 1),
+        ("none", 4),
+        ("none", 64),
+    ]
+    assert len(rows) == 6
+    plain = rows[:3]
+    for before, after in pairwise(plain):
+        assert after["ttft_s"] > before["ttft_s"]
+        assert after["tpot_s"] > before["tpot_s"]
+        assert after["tokens_per_s_per_card"] > before["tokens_per_s_per_card"]
+    # Little's law over a request.
+    for row in rows:
+        alone = row["requests_per_s"] * 255 * row["tpot_s"]
+        assert alone == pytest.approx(row["batch"], rel=1e-6)
+    assert "requests at once" in run(*asked).stdout
+
+
+@pytest.mark.parametrize("text", ["0", "many", "4,-1"])
+def test_a_concurrency_that_is_none_is_refused_in_one_line(text):
+    result = run(f"--concurrency={text}")
+    assert result.exit_code == 2
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_a_client_has_no_place_where_prompts_are_processed_apart():
+    result = run("--concurrency=4", "--kv-transfer=50 GB/s")
+    assert result.exit_code == 2
+    assert "leave the link" in result.stderr
