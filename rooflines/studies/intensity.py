@@ -9,6 +9,7 @@ from rooflines.costs.cost import MEMORY_KINDS, Cost
 from rooflines.errors import InputError, MissingPeakError
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.roofline import OperatorTime, PassTime, attainable_flop_per_s
+from rooflines.timing.uncertain import pass_estimate
 from rooflines.units import format_quantity
 
 SCHEMA_VERSION: Final = 1
@@ -80,7 +81,7 @@ def study_intensity(
     """
     timed = time_phase(deployment, phase, batch, context, new_tokens)
     rows = [_row(time, deployment, float(timed.seconds)) for time in timed.operators]
-    rows.append(_total(timed, deployment))
+    rows.append(_total(timed, deployment, _interval_s(timed, deployment)))
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     return IntensityStudy(_words(timed, deployment, phase), deployment.machine.basis, columns)
 
@@ -95,12 +96,15 @@ def _row(time: OperatorTime, deployment: Deployment, whole_s: float) -> dict[str
         **_quantities(cost),
         "attainable_flop_per_s": _attainable(cost, operator.arithmetic, deployment),
         "time_s": float(time.seconds),
+        **_ends(_interval_s(PassTime((time,), 0.0, time.seconds), deployment)),
         "share": float(time.seconds) / whole_s,
         "bound": str(time.bound),
     }
 
 
-def _total(timed: PassTime, deployment: Deployment) -> dict[str, object]:
+def _total(
+    timed: PassTime, deployment: Deployment, interval_s: tuple[float, float] | None
+) -> dict[str, object]:
     cost = timed.cost
     main = max(timed.operators, key=lambda time: float(time.operator.cost.matmul_flops) * time.operator.count)
     return {
@@ -110,9 +114,24 @@ def _total(timed: PassTime, deployment: Deployment) -> dict[str, object]:
         **_quantities(cost),
         "attainable_flop_per_s": _attainable(cost, main.operator.arithmetic, deployment),
         "time_s": float(timed.seconds),
+        **_ends(interval_s),
         "share": 1.0,
         "bound": str(timed.bound),
     }
+
+
+def _interval_s(timed: PassTime, deployment: Deployment) -> tuple[float, float] | None:
+    """Ends of the 90 % interval of a time (s); None where nothing states its errors."""
+    estimate = pass_estimate(timed, deployment.machine, "pass")
+    if not estimate.errors:
+        return None
+    low, high = estimate.interval()
+    return float(low), float(high)
+
+
+def _ends(interval_s: tuple[float, float] | None) -> dict[str, object]:
+    low, high = interval_s or (None, None)
+    return {"time_low_s": low, "time_high_s": high}
 
 
 def _quantities(cost: Cost) -> dict[str, object]:
@@ -144,10 +163,12 @@ def _words(timed: PassTime, deployment: Deployment, phase: str) -> str:
         ridge = f", against a ridge point of {profile.ridge_point(arithmetic):.3g} for {arithmetic}"
     except MissingPeakError:
         ridge = ""
+    ends = _interval_s(timed, deployment)
+    between = "" if ends is None else f" ({' to '.join(format_quantity(end, 's', 3) for end in ends)})"
     waits = {"memory": "memory bandwidth", "compute": "arithmetic", "network": "the network"}
     bound = waits.get(str(timed.bound), "per-kernel overhead")
     return (
         f"A {phase} pass of {deployment.model.name} on {profile.name} takes "
-        f"{format_quantity(float(timed.seconds), 's', 4)} and is bound by {bound}: it does "
+        f"{format_quantity(float(timed.seconds), 's', 4)}{between} and is bound by {bound}: it does "
         f"{intensity:.3g} FLOP per byte{ridge}."
     )
