@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -106,6 +107,9 @@ def intensity(
         emit(body, output)
 
 
+_TIMES: Final = {"time_s": "time", "time_low_s": "from", "time_high_s": "to"}
+
+
 def _readable(columns: dict[str, list[object]]) -> dict[str, list[object]]:
     """The table for people: quantities with prefixes, empty columns left out."""
     shown: dict[str, list[object]] = {}
@@ -120,8 +124,8 @@ def _readable(columns: dict[str, list[object]]) -> dict[str, list[object]]:
             shown["attainable"] = [_quantity(value, "FLOP/s") for value in values]
         elif name == "intensity_flop_per_byte":
             shown["FLOP/B"] = values
-        elif name == "time_s":
-            shown["time"] = [_quantity(value, "s") for value in values]
+        elif name in _TIMES:
+            shown[_TIMES[name]] = [_quantity(value, "s") for value in values]
         elif name == "share":
             shown["share"] = [f"{100 * float(str(value)):.1f} %" for value in values]
         else:
