@@ -155,6 +155,7 @@ def test_possible_drafters_can_draft_and_weigh_less():
     found = possible_drafters(QUESTION)
     assert {"independent:llama-3.2-1b", "ngram", "eagle3:eagle3-llama3.1-8b", "medusa"} <= set(found)
     assert not {"independent:llama-3.1-70b", "independent:qwen3-0.6b", "eagle:eagle-llama2-7b"} & set(found)
+    assert not [text for text in found if "vicuna" in text]
     for text in found[:4]:
         make_plan(replace(QUESTION, drafters=(text,), acceptance="0.5"))
 
