@@ -36,8 +36,8 @@ from rooflines.units import parse_quantity
 
 # Speedups whose lines the map shows; 1 is where speculation breaks even.
 MAP_LEVELS: Final = (1.0, 1.5, 2.0, 3.0, 4.0)
-# Formats of a copy that drafts for its own target, and families whose heads have shapes of their own: Medusa's
-# take theirs from any target.
+# Formats of a copy that drafts for its own target, and families whose heads have shapes of their own:
+# those of Medusa take theirs from any target.
 _COPIES: Final = ("int4", "fp8")
 _HEADED: Final = ("eagle", "eagle2", "eagle3", "p-eagle", "dflash", "dspark", "domino")
 _MAP_ACCEPTANCE: Final = np.linspace(0.0, 1.0, 101)
