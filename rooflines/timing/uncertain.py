@@ -127,8 +127,8 @@ def pass_estimate(
 def priced_estimate(price: Callable[[Machine], Number], machine: Machine, name: str) -> Estimate:
     """A time (s) that is made of passes which are not to be had, with its errors by cause.
 
-    Each operator's part of it is found by slowing that operator down. Its errors are those over all of its
-    range; beyond its class it shares none with passes of another name.
+    The part of each matrix, and of each other class, is found by slowing it down. Errors are those over all
+    of its range; beyond its class it shares none with passes of another name.
 
     Args:
         price: the time on a machine, linear in the times of its operators; host time is taken as exact.
@@ -176,7 +176,9 @@ def elsewhere(kind: str, storage: str, software: Software) -> tuple[Shares, floa
 
 
 def _identity(operator: Operator) -> tuple[str, str, str, str]:
-    return operator.kind, operator.arithmetic, operator.storage, operator.name
+    """What is slowed down together: one matrix, or all kernels of another class and format."""
+    name = operator.name if operator.kind == "linear" else ""
+    return operator.kind, operator.arithmetic, operator.storage, name
 
 
 def _errors(
