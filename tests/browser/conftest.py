@@ -100,6 +100,7 @@ def context(browser):
 def page(context):
     """A page of its own, with what it asked for and complained about."""
     found = context.new_page()
+    found.set_default_timeout(1000 * PATIENCE_S)
     found.asked, found.complaints = [], []
     found.on("request", lambda request: found.asked.append(request.url))
     found.on("websocket", lambda channel: found.asked.append(channel.url))

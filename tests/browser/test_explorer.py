@@ -23,9 +23,9 @@ ACCEPTANCE, DRAFT_LENGTH, BATCH, CONTEXT = range(4)
 
 def opened(page, explorer, **choices):
     page.goto(explorer + ("?" + urlencode(choices) if choices else ""))
-    page.wait_for_selector("#answer", timeout=60_000)
-    page.wait_for_selector("marimo-slider", state="attached", timeout=60_000)
-    page.get_by_role("slider").first.wait_for(timeout=60_000)
+    page.wait_for_selector("#answer")
+    page.wait_for_selector("marimo-slider", state="attached")
+    page.get_by_role("slider").first.wait_for()
     return page
 
 
@@ -96,7 +96,7 @@ def test_a_colleague_sees_the_same_page(page, explorer, context):
     moved(page, BATCH)
     other = context.new_page()
     other.goto(page.url)
-    other.wait_for_selector("#answer", timeout=60_000)
+    other.wait_for_selector("#answer")
     assert other.locator("main svg").count() == 6
     assert answer(other) == answer(page)
     other.close()
