@@ -107,7 +107,7 @@ def test_a_folder_without_a_sweep(tmp_path):
 
 
 def test_a_sweep_that_is_not_finished_is_answered_only_when_told_so(tmp_path, small):
-    grid = SweepGrid.read(small, "grid")
+    grid = SweepGrid.read(dict(small), "grid")
     run_sweep(grid, tmp_path / "swept")
     (tmp_path / "swept" / part_file(2)).unlink()
     with pytest.raises(InputError, match=r"of \d+ parts: run its sweep again"):

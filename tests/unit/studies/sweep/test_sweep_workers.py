@@ -165,5 +165,5 @@ def test_what_is_missing_says_what_to_install(grid_file, tmp_path, monkeypatch):
 def test_a_grid_travels_to_workers_and_back(small):
     import pickle
 
-    grid = SweepGrid.read(small, "grid")
+    grid = SweepGrid.read(dict(small), "grid")
     assert pickle.loads(pickle.dumps(grid)).fingerprint() == grid.fingerprint()  # noqa: S301 - our own bytes
