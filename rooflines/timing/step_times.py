@@ -203,6 +203,6 @@ def _inside(what: str, given: Floats, measured: Floats) -> None:
         wrong = given.min() if given.min() < low else given.max()
         known = f"from {low:g} to {high:g}" if high > low else f"for {low:g} alone"
         raise InputError(
-            f"{what} = {wrong:g} was not measured: steps are known {known}; measure it, or use constants that "
-            "were fitted"
+            f"{what} = {wrong:g} was not measured: steps are known {known}; measure it, or use constants "
+            "that were fitted"
         )
