@@ -203,7 +203,14 @@ def _draft_len_schedule(advice: Advice, longest: int) -> tuple[dict[int, int], l
         notes.append(f"# The first entry must be max_draft_len: the plan has 0 up to batch {kept[0].last}.")
     if any(one.draft_length > longest for one in kept):
         notes.append(f"# No entry may exceed the first, {longest}; the plan drafts up to {advice.longest}.")
-    return entries, notes
+    return _merged(entries), notes
+
+
+def _merged(entries: dict[int, int]) -> dict[int, int]:
+    """Entries keyed by the largest batch, neighbours of one length joined: capping makes them equal."""
+    last = max(entries)
+    following = dict(zip(entries, [*list(entries.values())[1:], None], strict=True))
+    return {key: length for key, length in entries.items() if key == last or length != following[key]}
 
 
 def _llama_cpp(advice: Advice, method: Method) -> list[str]:

@@ -127,10 +127,15 @@ def test_tensorrt_says_since_when_keys_are_upper_bounds():
     [
         (
             (Range(1, 4, 2), Range(5, 8, 4)),
-            {4: 2, 8: 2},
+            {8: 2},
             "No entry may exceed the first, 2; the plan drafts up to 4",
         ),
-        ((Range(1, 4, 0), Range(5, 8, 3)), {4: 3, 8: 3}, "the plan has 0 up to batch 4"),
+        (
+            (Range(1, 4, 3), Range(5, 6, 5), Range(7, 8, 2), Range(9, 9, 3)),
+            {6: 3, 8: 2, 9: 3},
+            "No entry may exceed the first, 3; the plan drafts up to 5",
+        ),
+        ((Range(1, 4, 0), Range(5, 8, 3)), {8: 3}, "the plan has 0 up to batch 4"),
         ((Range(1, 4, 3), Range(5, 8, 0), Range(9, 16, 2)), {4: 3, 8: 0, 16: 2}, "Beyond batch 16"),
     ],
 )
