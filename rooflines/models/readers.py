@@ -205,7 +205,9 @@ def open_config(
 
 
 def _resolve(source: str) -> str:
-    """The preset that a name means; a folder without a config is told from a typo."""
+    """The preset that a name means; a folder without a config is told from a typo, and nothing from both."""
+    if not source.strip():
+        raise UnknownNameError("model", source, (), "(a preset, or a path to a config.json or its folder)")
     try:
         return resolve_preset(source)
     except UnknownNameError:

@@ -66,6 +66,12 @@ class TestSources:
         with pytest.raises(RooflinesError):
             read_model(name)
 
+    @pytest.mark.parametrize("name", ["", " "])
+    def test_no_name_is_not_the_present_folder(self, name, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(UnknownNameError, match=f"unknown model '{name}' .a preset, or a path"):
+            read_model(name)
+
     def test_unknown_names_get_near_matches(self):
         with pytest.raises(UnknownNameError, match=r"'llama-3\.1-8b'"):
             read_model("llama-3.1-8")
