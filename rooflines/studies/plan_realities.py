@@ -76,20 +76,24 @@ def reality_rows(
 
 
 def memory_bound_widths(target: Deployment, batches: Sequence[int], context: float) -> list[int | None]:
-    """The widest verify pass per sequence that memory binds, by batch; 0 where not even a decode step is.
+    """The widest verify pass per sequence up to which memory binds, by batch; 0 where it binds none.
 
-    None where memory still binds at the widest pass searched.
+    Passes before the first that memory binds (launches bind small ones) do not end its reach. None where
+    memory still binds at the widest pass searched.
     """
     rows = np.asarray(batches, dtype=float)[:, None]
     widths = np.arange(1.0, _WIDEST + 1.0)
     shape = (len(batches), widths.size)
     bound = np.broadcast_to(np.asarray(target.verify(rows, context, widths[None, :]).bound), shape)
-    return [_first_other(row) for row in bound]
+    return [_reach_of_memory(row == "memory") for row in bound]
 
 
-def _first_other(bounds: NDArray[np.str_]) -> int | None:
-    others = np.flatnonzero(bounds != "memory")
-    return int(others[0]) if others.size else None
+def _reach_of_memory(binds: NDArray[np.bool_]) -> int | None:
+    if not binds.any():
+        return 0
+    first = int(np.argmax(binds))
+    others = np.flatnonzero(~binds[first:])
+    return first + int(others[0]) if others.size else None
 
 
 def marginal_rows(

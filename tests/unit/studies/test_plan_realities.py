@@ -102,3 +102,14 @@ def test_what_does_not_fit_has_no_reasons():
 def test_nothing_is_explained_unless_asked_for():
     plain = make_plan(replace(QUESTION, explain=False))
     assert (plain.realities, plain.marginal) == ([], [])
+
+
+def test_launches_that_bind_the_smallest_passes_do_not_end_the_reach_of_memory():
+    # A decode step of DeepSeek-V3 at batch 8 waits for its many kernels; wider passes read more experts.
+    machine = make_machine("mi300x", "auto")
+    target = make_deployment("deepseek-v3", machine, tensor=8)
+    assert target.verify(8.0, 4096.0, 1.0).bound == "overhead"
+    (width,) = memory_bound_widths(target, [8], 4096.0)
+    assert width is not None
+    assert target.verify(8.0, 4096.0, float(width)).bound == "memory"
+    assert target.verify(8.0, 4096.0, float(width + 1)).bound != "memory"
