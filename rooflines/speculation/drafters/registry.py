@@ -38,6 +38,16 @@ KINDS: Final[dict[str, DrafterKind]] = {
     **sparse_kv.KINDS,
 }
 
+# What `rooflines measure speculation` and engines call a kind, by their word.
+ALSO_CALLED: Final[dict[str, str]] = {
+    "prompt-lookup": "ngram",
+    "prompt_lookup": "ngram",
+    "early-exit": "layerskip:layers=N",
+    "int4": "quantized:int4-g128",
+    "draft_model": "independent:MODEL",
+    "draft-model": "independent:MODEL",
+}
+
 
 def make_drafter(text: str, target: Deployment, read_steps: ReadSteps | None = None) -> Drafter:
     """Read a drafter as the command line writes it, for a target as it is served.
@@ -56,6 +66,11 @@ def make_drafter(text: str, target: Deployment, read_steps: ReadSteps | None = N
     kind = KINDS.get(name.strip().lower())
     if kind is None:
         known = ", ".join(KINDS)
+        elsewhere = ALSO_CALLED.get(name.strip().lower())
+        if elsewhere is not None:
+            raise UnknownNameError(
+                "drafter", name, (), f"(a plan calls it {elsewhere}; known kinds: {known})"
+            )
         raise UnknownNameError("drafter", name, KINDS, f"(write KIND:MODEL; known kinds: {known})")
     model, parameters = _split(rest, text)
     for key in parameters:

@@ -11,7 +11,7 @@ from rooflines.errors import ConfigError, InputError, RooflinesError, UnknownNam
 from rooflines.models.drafter_catalogue import find_drafter, list_drafter_presets
 from rooflines.models.readers import read_model
 from rooflines.models.standard_drafters import standard_drafter
-from rooflines.speculation.drafters.registry import KINDS, make_drafter
+from rooflines.speculation.drafters.registry import ALSO_CALLED, KINDS, make_drafter
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.roofline import pass_time
 
@@ -320,6 +320,15 @@ def test_host_time_is_paid_by_each_pass_and_not_inside_one():
 def test_usual_shapes_refuse_what_has_none():
     with pytest.raises(ConfigError, match="no usual shape"):
         standard_drafter("domino", read_model("llama-3.1-8b"))
+
+
+@pytest.mark.parametrize(("given", "called"), [(given, called) for given, called in ALSO_CALLED.items()])
+def test_words_of_others_are_refused_with_ours(given, called):
+    target = served()
+    with pytest.raises(UnknownNameError, match=f"a plan calls it {called};"):
+        make_drafter(given, target)
+    filled = called.replace("=N", "=8").replace(":MODEL", ":llama-3.2-1b")
+    assert make_drafter(filled, target).name == filled
 
 
 def test_an_unknown_kind_suggests_the_near_one():
