@@ -16,7 +16,8 @@ from rooflines.output.tables import FORMATS
 _MOST_VALUES: Final = 10_000
 # Sequences or positions beyond it are a slip of the keyboard.
 LARGEST_COUNT: Final = 10**9
-_RANGE: Final = re.compile(r"(-?\d{1,9})(?:\.\.(-?\d{1,9}))?")
+_MOST_DIGITS: Final = 9
+_RANGE: Final = re.compile(rf"(-?\d{{1,{_MOST_DIGITS}}})(?:\.\.(-?\d{{1,{_MOST_DIGITS}}}))?")
 
 
 def parse_integers(text: str, what: str, least: int) -> tuple[int, ...]:
@@ -34,7 +35,8 @@ def parse_integers(text: str, what: str, least: int) -> tuple[int, ...]:
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
-            raise InputError(f"{what} {text!r} is not understood: write one number, 1,8,64 or 1..8")
+            example = f"write one number, 1,8,64 or 1..8, of at most {_MOST_DIGITS} digits"
+            raise InputError(f"{what} {text!r} is not understood: {example}")
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first or last - first > _MOST_VALUES:
             raise InputError(

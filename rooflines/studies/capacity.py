@@ -144,7 +144,7 @@ class CapacityQuestion:
         if any(option.drafters for option in self.options) and not self.acceptance:
             raise InputError("a drafter needs its acceptance, such as 0.8 or conditional:0.8,0.75")
         if not 0 <= self.memory_reserve < 1:
-            raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1")
+            raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1, below 1")
 
     @property
     def objective(self) -> Objective:

@@ -89,7 +89,7 @@ class PlanQuestion:
 
     def __post_init__(self) -> None:
         if not 0 <= self.memory_reserve < 1:
-            raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1")
+            raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1, below 1")
         if not self.drafters:
             raise InputError("a plan needs a drafter, such as independent:llama-3.2-1b")
         if len(set(self.drafters)) < len(self.drafters):

@@ -135,6 +135,7 @@ WRONG = [
     (command("plan", PLAN, draft_length="8..1"), "must rise"),
     (command("plan", PLAN, batch="0"), "batch is 0: it must be 1 or more"),
     (command("plan", PLAN, batch="many"), "'many' is not understood"),
+    (command("plan", PLAN, batch="1..99999999999"), "of at most 9 digits"),
     (command("plan", PLAN, context="-1"), "-1 is not in the range"),
     (command("plan", PLAN, context="9" * 400), "is not in the range"),
     (command("plan", PLAN, tp="3"), "tensor parallelism 3 does not divide 32 query heads: use 1, 2, 4, 8"),

@@ -43,8 +43,8 @@ def served():
         ({"draft_lengths": (0,)}, "give one of 1 or more"),
         ({"context": -1}, "context is -1"),
         ({"context": LONGEST_CONTEXT + 1}, "must be within"),
-        ({"memory_reserve": 1.0}, "share within 0..1"),
-        ({"memory_reserve": float("nan")}, "share within 0..1"),
+        ({"memory_reserve": 1.0}, "share within 0..1, below 1"),
+        ({"memory_reserve": float("nan")}, "share within 0..1, below 1"),
     ],
 )
 def test_an_impossible_question_is_refused_before_anything_is_read(changes, message):
