@@ -63,7 +63,9 @@ class ServedOption:
 
     def __post_init__(self) -> None:
         if self.price_per_hour is not None and not 0 < self.price_per_hour < math.inf:
-            raise InputError(f"price of a card is {self.price_per_hour:g} an hour: it must be above 0")
+            raise InputError(
+                f"price of a card is {self.price_per_hour:g} an hour: it must be above 0 and finite"
+            )
 
     @property
     def name(self) -> str:
@@ -135,14 +137,21 @@ class CapacityQuestion:
         if (self.trace is None) == (self.prompt_tokens is None or self.output_tokens is None):
             raise InputError("say what requests ask for: prompt and output tokens, or a trace, but not both")
         if self.rate is not None and not 0 < self.rate < math.inf:
-            raise InputError(f"rate is {self.rate:g} requests/s: it must be above 0")
+            raise InputError(f"rate is {self.rate:g} requests/s: it must be above 0 and finite")
         if self.concurrency and self.kv_transfer is not None:
             raise InputError(
                 "a number of requests at once is modelled for engines that do both prefill and decode: leave "
                 "the link between them out"
             )
-        if any(option.drafters for option in self.options) and not self.acceptance:
+        drafting = any(option.drafters for option in self.options)
+        if drafting and not self.acceptance:
             raise InputError("a drafter needs its acceptance, such as 0.8 or conditional:0.8,0.75")
+        if self.acceptance and not drafting:
+            raise InputError(
+                f"acceptance {self.acceptance[0]} is given, but no drafter: add one, such as eagle3"
+            )
+        if len(set(self.options)) < len(self.options):
+            raise InputError("an option is given twice: write what differs, such as tp=8 or hardware=NAME")
         if not 0 <= self.memory_reserve < 1:
             raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1, below 1")
 

@@ -47,7 +47,8 @@ def test_prices_and_energy_follow_the_cards(answer):
 
 
 def test_no_price_is_built_in():
-    answer = make_capacity(replace(ASKED, options=(replace(ONE, price_per_hour=None, drafters=()),)))
+    alone = replace(ONE, price_per_hour=None, drafters=())
+    answer = make_capacity(replace(ASKED, options=(alone,), acceptance=()))
     assert answer.rows[0]["price_per_hour"] is None
     assert answer.rows[0]["price_per_million_tokens"] is None
 
@@ -118,7 +119,7 @@ def test_without_a_promise_the_fewest_stable_cards():
 
 def test_options_are_compared_and_the_best_is_named():
     other = ServedOption("b200-sxm-180gb", price_per_hour=1.0)
-    answer = make_capacity(replace(ASKED, options=(replace(ONE, drafters=()), other)))
+    answer = make_capacity(replace(ASKED, options=(replace(ONE, drafters=()), other), acceptance=()))
     assert [row["option"] for row in answer.rows] == ["1 x h100-sxm5-80gb", "1 x b200-sxm-180gb"]
     assert "Cheapest: 1 x b200-sxm-180gb" in answer.text
 
@@ -171,6 +172,8 @@ def test_a_trace_brings_its_load_and_its_bursts(tmp_path):
         ({"rate": 0.0}, "above 0"),
         ({"rate": float("inf")}, "above 0"),
         ({"acceptance": ()}, "needs its acceptance"),
+        ({"options": (ServedOption("h100-sxm5-80gb"),)}, "acceptance .* is given, but no drafter"),
+        ({"options": (ONE, ONE)}, "an option is given twice"),
         ({"memory_reserve": 1.0}, "memory reserve"),
     ],
 )
@@ -187,4 +190,6 @@ def test_a_price_must_be_one(price):
 
 def test_what_does_not_fit_gets_no_speed():
     with pytest.raises(DoesNotFitError, match="does not fit on 1 x"):
-        make_capacity(replace(ASKED, target="llama-3.1-70b", options=(ServedOption("h100-sxm5-80gb"),)))
+        make_capacity(
+            replace(ASKED, target="llama-3.1-70b", options=(ServedOption("h100-sxm5-80gb"),), acceptance=())
+        )
