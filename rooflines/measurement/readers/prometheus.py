@@ -49,6 +49,10 @@ def read_metrics(source: Source) -> Imported:
         now = _difference(now, _scrape(source.before))
     records = [record for model, names in now.items() if (record := _vllm(model, names)) is not None]
     if not records:
+        if source.before is not None and any(DRAFTS in names for names in now.values()):
+            raise FileFormatError(
+                f"{source.where} counts no drafts since the earlier scrape: are both the same?"
+            )
         raise FileFormatError(
             f"{source.where} counts no drafts: neither {DRAFTS}_total of vLLM nor {_SGLANG_LENGTH} of SGLang"
         )

@@ -152,6 +152,12 @@ def test_scrapes_in_the_wrong_order_are_refused():
         import_file("prometheus", SAMPLES / "vllm-before.prom", before=SAMPLES / "vllm-after.prom")
 
 
+def test_a_time_without_drafts_is_told_from_a_file_without_counters():
+    same = SAMPLES / "vllm-after.prom"
+    with pytest.raises(FileFormatError, match="counts no drafts since the earlier scrape"):
+        import_file("prometheus", same, before=same)
+
+
 def test_metrics_of_an_older_engine_are_refused_by_name(tmp_path):
     path = tmp_path / "metrics"
     path.write_text('vllm:spec_decode_draft_acceptance_rate{model_name="m"} 0.6\n', encoding="utf-8")
