@@ -5,6 +5,7 @@ Commands are imported only when they are called, so that `rooflines --help` answ
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -83,11 +84,28 @@ class CommandLine(LazyGroup):
             _fail(error.format_message(), RooflinesError.exit_code)
         except click.Abort:
             _fail("stopped", 130)
-        except BrokenPipeError:
-            # The reader of a pipe has seen enough; nothing is left to flush to it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            _drop_output()
+            _fail(
+                f"cannot write the answer: {error.strerror}: make room, or give --output",
+                RooflinesError.exit_code,
+            )
         sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
+        """Run the command; a reader of a pipe that has seen enough is no mistake (click would exit with 1)."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            _drop_output()
+            return ctx.exit(0)
+
+
+def _drop_output() -> None:
+    """Let what is still buffered for standard output go nowhere: flushing it at exit would fail anew."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> NoReturn:
