@@ -95,7 +95,7 @@ class CommandLine(LazyGroup):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's signature
-        """Run the command; a reader of a pipe that has seen enough is no mistake (click would exit with 1)."""
+        """Run the command; a reader of a pipe that has seen enough is no mistake (click exits with 1)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
