@@ -72,6 +72,10 @@ def interval_columns(
         unit = "_s" if name in NAMES[:3] else ""
         for end, value in zip(("low", "high"), one.interval(), strict=True):
             columns[f"{name}_{end}{unit}"] = value if unit else np.where(exact, one.value, value)
+    # A verify pass moves what a plain step moves, so that no cycle is cheaper than one step.
+    least = np.minimum(cost.value, np.maximum(columns["cycle_cost_low"], 1.0))
+    columns["cycle_cost_low"] = least
+    columns["speedup_high"] = np.where(exact, speedup.value, outcome.tokens_per_cycle / least)
     return columns
 
 

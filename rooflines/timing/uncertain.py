@@ -21,7 +21,7 @@ from rooflines.hardware.calibration import OperatorConstants, width_family
 from rooflines.hardware.constants import Constants
 from rooflines.timing.forms import NARROW_QUERY_ROWS
 from rooflines.timing.intervals import log_ends
-from rooflines.timing.machine import Machine
+from rooflines.timing.machine import Machine, transferable_entry
 from rooflines.timing.roofline import PassTime
 
 # What runs a pass: the software that constants were fitted to; another serving engine, or version of it;
@@ -200,6 +200,8 @@ def _errors(
     errors: dict[str, Number] = {}
     for region, inside in _regions(operator):
         found = _log_sd(entry, region, new_shapes)
+        if found is not None and not medians:
+            found = _at_most_unmeasured(found, entry, operator, region)
         stated = UNMEASURED_LOG_SD if found is None else found
         parts = [(shares, stated, family)]
         if not medians:  # which are over several stacks already
@@ -217,6 +219,19 @@ def _log_sd(entry: OperatorConstants, region: str, new_shapes: Number) -> Number
         return None
     half = (new[1] - new[0]) * new_shapes + (seen[1] - seen[0]) * (1.0 - new_shapes)
     return half / 2.0 / _QUANTILE
+
+
+def _at_most_unmeasured(log_sd: Number, entry: OperatorConstants, operator: Operator, region: str) -> Number:
+    """What few shapes leave open is no more than on a device of which nothing was measured.
+
+    The spread over the shapes that were measured stays, however wide it is.
+    """
+    unmeasured = transferable_entry(operator.kind, operator.arithmetic, operator.storage)
+    ceiling, seen = _log_sd(unmeasured, region, 1.0), _log_sd(entry, region, 0.0)
+    if ceiling is None or seen is None:
+        return log_sd
+    least = np.minimum(log_sd, np.maximum(ceiling, seen))
+    return float(least) if np.ndim(least) == 0 else least
 
 
 def _shared(  # noqa: PLR0917 - an error, and the four things that it may be shared by

@@ -92,3 +92,15 @@ def test_heads_and_lookups_have_intervals_too():
     for row in plan.rows:
         assert width(row, "draft", "_s") > 0.0
         assert width(row, "speedup") > 0.0
+
+
+def test_a_cycle_is_never_cheaper_than_a_step_and_few_shapes_tell_no_less_than_none():
+    question = replace(
+        QUESTION, hardware="b200-sxm-180gb", target="qwen3-30b-a3b", drafters=("eagle3",), tensor_parallel=1
+    )
+    measured, unmeasured = make_plan(question), make_plan(replace(question, calibration="none"))
+    for own, other in zip(measured.rows, unmeasured.rows, strict=True):
+        assert own["speedup_high"] <= own["tokens_per_cycle"] * (1 + 1e-12)
+        assert own["cycle_cost_low"] >= 1.0 - 1e-12
+        # Experts were measured on two sizes there, which widened the ends to a factor of five each.
+        assert width(own, "target_step", "_s") < 1.1 * width(other, "target_step", "_s")
