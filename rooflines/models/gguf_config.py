@@ -217,6 +217,7 @@ def _common(header: _Header) -> dict[str, Any]:
     embedding = header.tensors.get(_EMBEDDING)
     if embedding is None or len(embedding.shape) != 2:  # noqa: PLR2004 - rows and columns
         raise ConfigError(f"{header.name}: the file has no table {_EMBEDDING}: it holds no language model")
+    _refuse_blocks_beyond(header)
     key, value = header.value("attention.key_length"), header.value("attention.value_length")
     if header.value("attention.kv_lora_rank") is None and key != value:
         raise ConfigError(
@@ -235,6 +236,16 @@ def _common(header: _Header) -> dict[str, Any]:
         "tie_word_embeddings": _HEAD not in header.tensors,
         "torch_dtype": _DTYPE,
     }
+
+
+def _refuse_blocks_beyond(header: _Header) -> None:
+    blocks = header.count("block_count")
+    for name in header.tensors:
+        block = _BLOCK.match(name)
+        if block is not None and int(block["number"]) >= blocks:
+            raise ConfigError(
+                f"{header.name}: block_count is {blocks}, but the file holds {name}: one of them is wrong"
+            )
 
 
 def _positive(heads: Any) -> Any:  # noqa: ANN401 - a number or a list

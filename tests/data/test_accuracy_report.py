@@ -34,7 +34,7 @@ OUTSIDE = {
     "b200-sxm-180gb trtllm 1.3.0rc20 moe nvfp4": 0.65,
     # Custom all-reduces go from one stage to two at 256 or 512 KiB (csrc/custom_all_reduce.cuh of vLLM).
     "a100-sxm4-80gb sglang 0.5.9 collective bf16": 0.15,
-    "a100-sxm4-80gb trtllm 1.0.0 collective bf16": 0.25,
+    "a100-sxm4-80gb trtllm 1.0.0 collective bf16": 0.28,
     "a100-sxm4-80gb vllm 0.14.0 collective bf16": 0.18,
     "b200-sxm-180gb sglang 0.5.14 collective bf16": 0.15,
     "h100-sxm5-80gb vllm 0.24.0 collective bf16": 0.15,

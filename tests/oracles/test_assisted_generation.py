@@ -28,7 +28,14 @@ from rooflines.measurement.speculation.prompts import choose_prompts
 from rooflines.measurement.threads import computing_threads
 from rooflines.measurement.transformers_runner import TransformersRunner
 
-pytestmark = [pytest.mark.torch, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        "PYTEST_XDIST_WORKER" in os.environ,
+        reason="times real passes, which other tests beside it would slow: run it alone, without -n",
+    ),
+]
 
 TOKENS = 32
 ROUNDS = 2

@@ -197,7 +197,7 @@ def _client(workers: int, dask: str | None) -> Iterator[Client]:
         n_workers=workers,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address=":0",
         silence_logs=logging.CRITICAL,
     )
     with cluster, Client(cluster) as client:

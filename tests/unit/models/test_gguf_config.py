@@ -227,6 +227,12 @@ def test_unknown_architectures_are_refused_by_name():
         config_of(GgufFile({}, StoredTensors(())), "m")
 
 
+def test_blocks_beyond_the_stated_number_are_refused():
+    file = GgufFile({**METADATA, "llama.block_count": 1}, header().stored)
+    with pytest.raises(ConfigError, match=r"block_count is 1, but the file holds blk\.1\."):
+        model(file)
+
+
 def test_a_real_file(smollm2):
     spec = read_model(smollm2)
     stored = read_gguf(smollm2).stored

@@ -88,7 +88,7 @@ from rooflines.studies.sweep.grid import read_grid
 
 if __name__ == "__main__":
     grid, folder = read_grid(Path(sys.argv[1])), Path(sys.argv[2])
-    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=60)
+    options = dict(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60)
     with LocalCluster(**options) as cluster:
         killed = []
 
