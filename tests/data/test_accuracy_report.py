@@ -12,8 +12,8 @@ from rooflines.cli import main
 
 pytestmark = pytest.mark.slow
 
-# Not met, as the report says, with what was tried: experts under balanced routing, one stack's new model at a time.
-NOT_MET = {"experts, balanced": 0.115, "groups of 100 rows or more with coverage of 85-95 %": 0.80}
+# Not met, as the report says, with what was tried.
+NOT_MET = {"groups of 100 rows or more with coverage of 85-95 %": 0.80}
 # Held-out median error of one group over all its regions, at most.
 TOLERANCE = {
     "linear": 0.10,
@@ -29,15 +29,14 @@ OUTSIDE = {
     # Their times grow faster than their work beyond 512 tokens.
     "b200-sxm-180gb sglang 0.5.14 moe bf16": 0.46,
     "gb200 sglang 0.5.14 moe bf16": 0.47,
-    "l40s sglang 0.5.14 moe bf16": 0.22,
+    "h200-sxm-141gb sglang 0.5.10 moe bf16": 0.24,
+    "h200-sxm-141gb sglang 0.5.14 moe bf16": 0.37,
     # Some layers were measured 1.7 times as slow as others of the same kernel.
     "b200-sxm-180gb trtllm 1.3.0rc20 moe nvfp4": 0.65,
-    # Custom all-reduces go from one stage to two at 256 or 512 KiB (csrc/custom_all_reduce.cuh of vLLM).
-    "a100-sxm4-80gb sglang 0.5.9 collective bf16": 0.15,
-    "a100-sxm4-80gb trtllm 1.0.0 collective bf16": 0.28,
-    "a100-sxm4-80gb vllm 0.14.0 collective bf16": 0.18,
-    "b200-sxm-180gb sglang 0.5.14 collective bf16": 0.15,
-    "h100-sxm5-80gb vllm 0.24.0 collective bf16": 0.15,
+    # Small messages in one stage, large ones in two, do not follow these.
+    "a100-sxm4-80gb trtllm 1.0.0 collective bf16": 0.27,
+    "l40s sglang 0.5.14 collective bf16": 0.22,
+    "l40s trtllm 1.3.0rc20 collective bf16": 0.26,
 }
 RTOL = 1e-9
 

@@ -78,7 +78,8 @@ def test_magnitudes_lie_where_they_are_expected(root):
     assert ours["decode intensity, bf16 weights"] == pytest.approx(1.0, abs=0.05)
     assert ours["decode intensity, fp8 weights"] == pytest.approx(2.0, abs=0.15)
     assert 1.0 <= ours["verify of 4 + 1 positions, batch 1, textbook"] <= 1.2
-    assert ours["independent 1B draft of 4 for 70B on 4 x H100"] == pytest.approx(0.2, abs=0.05)
+    # The rule of thumb counts bytes; all-reduces and floors of kernels of a small model on four devices add to it.
+    assert 0.2 <= ours["independent 1B draft of 4 for 70B on 4 x H100"] <= 0.3
     assert 0.15 <= ours["EAGLE: one layer and the head, 5 steps, for Llama-2-7B"] <= 0.3
     assert ours["7B draft for a 13B target, cost ratio"] == pytest.approx(0.52, abs=0.01)
     assert 1.0 < ours["the same, best speedup at acceptance 0.8"] <= 1.2
