@@ -20,7 +20,7 @@ from rooflines.facts import render_mistakes
 from rooflines.models.adapters.common import Reach, attentions, layer_count, read_dtype
 from rooflines.models.attention import Norms
 from rooflines.models.config_view import ConfigView
-from rooflines.models.drafters import DrafterSpec, Method
+from rooflines.models.drafters import DrafterSpec, Method, medusa_drafter
 from rooflines.models.matrix import Matrix
 from rooflines.models.readers import open_config, read_model
 from rooflines.models.spec import Attention, FeedForward, Layer, ModelSpec
@@ -214,23 +214,7 @@ def _read_medusa(view: ConfigView, target: ModelSpec | None) -> DrafterSpec:
     view.assumed.append(
         "medusa_num_heads as stated: uploaded files of Medusa-1 say 2 where the weights hold 5 heads"
     )
-    return DrafterSpec(
-        name=view.name,
-        method="medusa",
-        hidden=hidden,
-        target_hidden=hidden,
-        layers=(),
-        entry=(),
-        heads=(
-            Matrix("medusa_residual", hidden, hidden, bias=True, copies=count),
-            Matrix("medusa_head", hidden, vocabulary, copies=count),
-        ),
-        shares=(),
-        vocabulary=vocabulary,
-        draft_vocabulary=vocabulary,
-        dtype=dtype,
-        draft_length=count,
-    )
+    return medusa_drafter(view.name, hidden, vocabulary, dtype, count)
 
 
 def _of_target(view: ConfigView, target: ModelSpec | None) -> tuple[int, int, str]:

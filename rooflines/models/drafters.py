@@ -118,6 +118,35 @@ class DrafterSpec(Fact):
         return elements * number_format(dtype or self.dtype).bytes_per_element
 
 
+def medusa_drafter(name: str, hidden: int, vocabulary: int, dtype: str, heads: int) -> DrafterSpec:
+    """Medusa heads: each is a residual block and a full head over the vocabulary (arXiv 2401.10774).
+
+    Args:
+        name: what people call it.
+        hidden: h, the target's width.
+        vocabulary: V.
+        dtype: of the weights.
+        heads: how many, which is also how many tokens a cycle drafts.
+    """
+    return DrafterSpec(
+        name=name,
+        method="medusa",
+        hidden=hidden,
+        target_hidden=hidden,
+        layers=(),
+        entry=(),
+        heads=(
+            Matrix("medusa_residual", hidden, hidden, bias=True, copies=heads),
+            Matrix("medusa_head", hidden, vocabulary, copies=heads),
+        ),
+        shares=(),
+        vocabulary=vocabulary,
+        draft_vocabulary=vocabulary,
+        dtype=dtype,
+        draft_length=heads,
+    )
+
+
 def mtp_drafter(target: ModelSpec) -> DrafterSpec:
     """A model's first multi-token-prediction module as its drafter; it uses the model's embedding and head.
 

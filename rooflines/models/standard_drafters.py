@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from rooflines.errors import ConfigError
-from rooflines.models.drafters import DrafterSpec, Method, mtp_drafter
+from rooflines.models.drafters import DrafterSpec, Method, medusa_drafter, mtp_drafter
 from rooflines.models.matrix import Matrix
 from rooflines.models.spec import Attention, FeedForward, Layer, ModelSpec, MultiTokenPrediction
 
@@ -120,23 +120,8 @@ def _eagle3(target: ModelSpec) -> DrafterSpec:
 
 
 def _medusa(target: ModelSpec) -> DrafterSpec:
-    hidden, vocabulary = target.hidden, target.vocabulary
-    return DrafterSpec(
-        name=_named("medusa", target),
-        method="medusa",
-        hidden=hidden,
-        target_hidden=hidden,
-        layers=(),
-        entry=(),
-        heads=(
-            Matrix("medusa_residual", hidden, hidden, bias=True, copies=_MEDUSA_HEADS),
-            Matrix("medusa_head", hidden, vocabulary, copies=_MEDUSA_HEADS),
-        ),
-        shares=(),
-        vocabulary=vocabulary,
-        draft_vocabulary=vocabulary,
-        dtype=target.dtype,
-        draft_length=_MEDUSA_HEADS,
+    return medusa_drafter(
+        _named("medusa", target), target.hidden, target.vocabulary, target.dtype, _MEDUSA_HEADS
     )
 
 

@@ -15,7 +15,7 @@ from rooflines.output.figures.accuracy import (
 )
 from rooflines.output.figures.style import figure_style, save_figure
 from rooflines.output.tables import render
-from rooflines.output.validation_tables import readable_verdicts
+from rooflines.output.validation_tables import percent, readable_verdicts
 from rooflines.studies.accuracy import MODELS, Accuracy, kernel_verdicts, study_accuracy
 from rooflines.studies.accuracy_targets import Target, targets
 from rooflines.validation.judge import EVERYWHERE, Verdict, verdicts
@@ -171,9 +171,9 @@ def _target_columns(made: Sequence[Target]) -> dict[str, list[Any]]:
     return {
         "target": [one.what for one in made],
         "asked": [_asked(one) for one in made],
-        "reached": [_percent(one.reached) for one in made],
-        "plain": [_percent(one.plain) for one in made],
-        "worst group": [_percent(one.worst) for one in made],
+        "reached": [percent(one.reached) for one in made],
+        "plain": [percent(one.plain) for one in made],
+        "worst group": [percent(one.worst) for one in made],
         "groups": [one.groups for one in made],
         "over groups": [one.over for one in made],
         "standing": [one.standing for one in made],
@@ -182,11 +182,7 @@ def _target_columns(made: Sequence[Target]) -> dict[str, list[Any]]:
 
 
 def _asked(one: Target) -> str:
-    return f"{'at least' if 'coverage' in one.what else 'at most'} {_percent(one.asked)}"
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f} %"
+    return f"{'at least' if 'coverage' in one.what else 'at most'} {percent(one.asked)}"
 
 
 def _reasons(found: Accuracy) -> dict[str, list[Any]]:

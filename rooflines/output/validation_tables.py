@@ -41,15 +41,15 @@ def validation_words(found: Validation) -> str:
     stated = np.concatenate([np.isfinite(one.low) for one in times])
     fitted = sum(int(one.in_sample.sum()) for one in times)
     coverage = (
-        f"{_percent(float(np.mean(inside[stated])))} of those with a 90 % interval lie inside it"
+        f"{percent(float(np.mean(inside[stated])))} of those with a 90 % interval lie inside it"
         if stated.any()
         else "no interval is stated"
     )
     lengths = [one.rows for one in found.left_out]
     return (
         f"{len(error):,} rows of {len(found.files)} file(s), {len(times)} groups; {sum(lengths):,} rows left "
-        f"out, with reasons below. Median error {_percent(float(np.median(error)))} (plain roofline "
-        f"{_percent(float(np.median(plain)))}); {coverage}. {fitted:,} of the rows have shapes that their "
+        f"out, with reasons below. Median error {percent(float(np.median(error)))} (plain roofline "
+        f"{percent(float(np.median(plain)))}); {coverage}. {fitted:,} of the rows have shapes that their "
         "constants were fitted to and are marked in sample. Groups differ: read them one by one."
     )
 
@@ -76,7 +76,7 @@ def readable_verdicts(found: Sequence[Verdict]) -> dict[str, list[Any]]:
         name = str(one.group)
         shown = name if name != before else ""
         before = name
-        coverage = "" if one.coverage is None else _percent(one.coverage)
+        coverage = "" if one.coverage is None else percent(one.coverage)
         for column, value in zip(
             columns,
             (
@@ -85,11 +85,11 @@ def readable_verdicts(found: Sequence[Verdict]) -> dict[str, list[Any]]:
                 one.region if one.region != EVERYWHERE else "all regions",
                 one.rows,
                 one.standing,
-                _percent(one.median_abs_error),
-                _percent(one.p90_abs_error),
+                percent(one.median_abs_error),
+                percent(one.p90_abs_error),
                 f"{100 * one.bias:+.1f} %",
                 coverage,
-                _percent(one.plain_median_abs_error),
+                percent(one.plain_median_abs_error),
             ),
             strict=True,
         ):
@@ -97,8 +97,9 @@ def readable_verdicts(found: Sequence[Verdict]) -> dict[str, list[Any]]:
     return columns
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+def percent(share: float | None) -> str:
+    """A share as people read it; empty where there is none."""
+    return "" if share is None else f"{100 * share:.1f} %"
 
 
 def _added(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:

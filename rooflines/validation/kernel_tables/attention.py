@@ -9,6 +9,7 @@ import numpy as np
 from rooflines.costs.cost import Cost, Operator, OperatorKind
 from rooflines.dtypes import NumberFormat
 from rooflines.validation.kernel_tables.kind import (
+    ACTIVATION_BYTES,
     Context,
     Described,
     Kind,
@@ -23,7 +24,6 @@ from rooflines.validation.kernel_tables.traps import too_fast
 if TYPE_CHECKING:
     import pandas as pd
 
-ACTIVATION_BYTES: Final = 2.0
 # The loop of the benchmark reads one cache again and again, so a part of it stays in the last-level cache.
 CACHE_MULTIPLE: Final = 2.0
 _KV_REGIONS: Final = ((512 * 2.0**20, "KV <= 512 MiB"),)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 TOKEN_REGIONS: Final = ((64, "m <= 64"), (512, "m 65-512"))
 TOKENS_BEYOND: Final = "m > 512"
+# Activations stay in 16 bits whatever the weights are: kernels of narrower arithmetic quantise them first.
+ACTIVATION_BYTES: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from rooflines.dtypes import NumberFormat
 from rooflines.errors import RooflinesError
 from rooflines.models.readers import read_model
 from rooflines.validation.kernel_tables.kind import (
+    ACTIVATION_BYTES,
     TOKEN_REGIONS,
     TOKENS_BEYOND,
     Context,
@@ -31,8 +32,6 @@ from rooflines.validation.kernel_tables.traps import host_bound, odd_single_row,
 if TYPE_CHECKING:
     import pandas as pd
 
-# Activations stay in 16 bits whatever the weights are: kernels of narrower arithmetic quantise them first.
-ACTIVATION_BYTES: Final = 2.0
 # Narrower matrices leave most of a tile empty, and no layer of a served model has them.
 NARROWEST: Final = 512
 PRODUCTS: Final = (

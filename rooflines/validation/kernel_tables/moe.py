@@ -11,6 +11,7 @@ from rooflines.costs.cost import Cost, Operator
 from rooflines.costs.routing import UNIFORM
 from rooflines.errors import InputError
 from rooflines.validation.kernel_tables.kind import (
+    ACTIVATION_BYTES,
     TOKEN_REGIONS,
     TOKENS_BEYOND,
     Context,
@@ -27,7 +28,6 @@ from rooflines.validation.kernel_tables.traps import too_fast
 if TYPE_CHECKING:
     import pandas as pd
 
-ACTIVATION_BYTES: Final = 2.0
 # Of 134 layers with two routings, one token took 0.83 to 1.07 times as long under one as under the other in
 # all but two, with 1.60 and 1.69: another kernel, or another clock.
 _ODD_RATIO: Final = 1.3

@@ -9,6 +9,7 @@ import numpy as np
 
 from rooflines.costs.cost import Cost, Operator
 from rooflines.validation.kernel_tables.kind import (
+    ACTIVATION_BYTES,
     TOKEN_REGIONS,
     TOKENS_BEYOND,
     Context,
@@ -24,7 +25,6 @@ from rooflines.validation.kernel_tables.rows import Floats, Texts
 if TYPE_CHECKING:
     import pandas as pd
 
-ACTIVATION_BYTES: Final = 2.0
 # One tick of Vidur's timer is 5 % of it.
 _FEWEST_TICKS: Final = 20.0
 _NAMES: Final = {
