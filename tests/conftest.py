@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import math
 import os
 import sys
 from pathlib import Path
@@ -11,6 +13,10 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+# Of numbers in committed tables, which another machine's libraries may round otherwise.
+RTOL = 1e-9
+# Differences of nearly equal numbers end in their rounding.
+ATOL = 1e-15
 
 
 @pytest.fixture(scope="session")
@@ -31,10 +37,63 @@ def reference_data() -> Path:
 @pytest.fixture(scope="session")
 def simulator() -> ModuleType:
     """A physical machine that writes files of measurements (tests/reference/simulator.py)."""
-    spec = importlib.util.spec_from_file_location("simulator", ROOT / "tests" / "reference" / "simulator.py")
+    return _load(ROOT / "tests" / "reference" / "simulator.py")
+
+
+@pytest.fixture(scope="session")
+def load_module():
+    """Load a Python file that is in no package, under the name of its file."""
+    return _load
+
+
+@pytest.fixture(scope="session")
+def read_rows():
+    """Read a CSV file as one dictionary a row."""
+    return _rows
+
+
+@pytest.fixture(scope="session")
+def assert_same_report():
+    """Hold a folder that a command made against the committed one: the same files, and tables that agree."""
+    return _assert_same_report
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["simulator"] = module  # dataclasses look their module up
+    sys.modules[path.stem] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
+
+
+def _assert_same_report(made: Path, committed: Path) -> None:
+    names, expected = (
+        sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+        for folder in (made, committed)
+    )
+    assert names == expected
+    tables = [name for name in names if name.suffix == ".csv"]
+    assert tables
+    for table in tables:
+        new, old = _rows(made / table), _rows(committed / table)
+        assert len(new) == len(old), table
+        for row, (now, was) in enumerate(zip(new, old, strict=True), start=1):
+            assert list(now) == list(was), table
+            for column, cell in now.items():
+                assert _agree(cell, was[column]), (table, row, column, cell, was[column])
+
+
+def _agree(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return math.isclose(float(one), float(other), rel_tol=RTOL, abs_tol=ATOL)
+    except ValueError:
+        return False

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
-
 import pytest
 
-from rooflines.dtypes import number_format
 from rooflines.errors import RooflinesError, UnsupportedArchitectureError
 from rooflines.models.drafter_readers import read_drafter
 from rooflines.models.readers import read_model
@@ -44,18 +40,15 @@ BIASES_LEFT_OUT = {"XiaomiMiMo--MiMo-7B-Base": 36 * (4096 + 2 * 1024)}
 # What transformers' totals hold of the vision tower is in the column beside them.
 
 
-def configs(folder: Path) -> list[Path]:
-    return sorted((folder / "configs").glob("*.json"))
+@pytest.fixture(scope="module")
+def derived(configs, read_rows):
+    """What the maker of the table worked out of each config."""
+    return {row["name"]: row for row in read_rows(configs / "derived.csv")}
 
 
-def table(folder: Path, name: str) -> dict[str, dict[str, str]]:
-    with (folder / "configs" / name).open(encoding="utf-8") as file:
-        return {row["name"]: row for row in csv.DictReader(file)}
-
-
-def test_every_config_is_read_or_refused_for_a_stated_reason(reference_data):
+def test_every_config_is_read_or_refused_for_a_stated_reason(configs):
     read, refused = 0, {}
-    for path in configs(reference_data):
+    for path in sorted(configs.glob("*.json")):
         try:
             read_drafter(path, "eagle") if path.stem in EAGLE else read_model(path)
         except UnsupportedArchitectureError as problem:
@@ -76,7 +69,7 @@ def test_every_config_is_read_or_refused_for_a_stated_reason(reference_data):
     assert read >= 125
 
 
-def expected_total(row: dict[str, str]) -> int | None:
+def expected_total(row):
     if row["formula_total_text"]:
         return int(row["formula_total_text"])
     if row["transformers_meta_total"]:
@@ -84,10 +77,10 @@ def expected_total(row: dict[str, str]) -> int | None:
     return None
 
 
-def test_parameters_equal_the_table(reference_data):
+def test_parameters_equal_the_table(configs, params):
     wrong, checked = [], 0
-    for name, row in table(reference_data, "params.csv").items():
-        path = reference_data / "configs" / f"{name}.json"
+    for name, row in params.items():
+        path = configs / f"{name}.json"
         expected = expected_total(row)
         if expected is None or name in NOT_MODELLED:
             continue
@@ -110,13 +103,13 @@ def test_parameters_equal_the_table(reference_data):
         ("embedding", "embedding_parameters"),
     ],
 )
-def test_active_parameters_equal_the_table(reference_data, column, attribute):
+def test_active_parameters_equal_the_table(configs, params, column, attribute):
     wrong, checked = [], 0
-    for name, row in table(reference_data, "params.csv").items():
+    for name, row in params.items():
         # The table leaves the count without embedding at 0 for encoder-decoders.
         if row[column] in ("", "0") or name in NOT_MODELLED:
             continue
-        counted = getattr(read_model(reference_data / "configs" / f"{name}.json"), attribute)
+        counted = getattr(read_model(configs / f"{name}.json"), attribute)
         if attribute != "embedding_parameters":
             counted -= BIASES_LEFT_OUT.get(name, 0)
         checked += 1
@@ -126,9 +119,8 @@ def test_active_parameters_equal_the_table(reference_data, column, attribute):
     assert checked >= 90
 
 
-def test_published_checkpoint_totals_are_explained_term_by_term(reference_data):
+def test_published_checkpoint_totals_are_explained_term_by_term(configs, params, count_scales):
     """Hugging Face counts every tensor: the terms beside the main model's parameters, one by one."""
-    rows = table(reference_data, "params.csv")
     vision = {
         "Qwen--Qwen3.5-122B-A10B": 451_290_864,
         "Qwen--Qwen3.5-27B": 460_730_096,
@@ -147,33 +139,21 @@ def test_published_checkpoint_totals_are_explained_term_by_term(reference_data):
         "openai--gpt-oss-120b",
         *vision,
     ):
-        spec = read_model(reference_data / "configs" / f"{name}.json")
+        spec = read_model(configs / f"{name}.json")
         extra = [layer for module in spec.mtp for layer in module.layers]
         terms = {
             "model": spec.parameters_total,
             "multi-token prediction": spec.parameters_mtp,
             "correction biases": spec.buffers + sum(layer.buffers for layer in extra),
-            "scales": scales(spec.layers, spec.hidden) + scales(extra, spec.hidden),
+            "scales": count_scales(spec.layers, spec.hidden) + count_scales(extra, spec.hidden),
             "vision tower": vision.get(name, 0),
         }
-        assert sum(terms.values()) == int(rows[name]["hf_safetensors_total"]), (name, terms)
+        assert sum(terms.values()) == int(params[name]["hf_safetensors_total"]), (name, terms)
 
 
-def scales(layers, hidden: int) -> int:
-    found = 0
-    for layer in layers:
-        formats = dict(layer.formats)
-        for matrix in layer.matrices(hidden):
-            if matrix.name in formats:
-                storage = number_format(formats[matrix.name])
-                found += matrix.copies * storage.scales(matrix.outputs, matrix.inputs)
-    return found
-
-
-def test_cache_sizes_equal_the_table(reference_data):
-    rows = table(reference_data, "derived.csv")
-    for name, row in rows.items():
-        spec = read_model(reference_data / "configs" / f"{name}.json")
+def test_cache_sizes_equal_the_table(configs, derived):
+    for name, row in derived.items():
+        spec = read_model(configs / f"{name}.json")
         assert spec.kv_elements_per_token == int(row["kv_elems_per_token_all_layers"]), name
         assert spec.kv_bytes_per_token(dtype="bf16") == int(row["kv_bytes_per_token_bf16"]), name
         # Beyond every window, one more position adds only what full-attention layers keep.
@@ -181,12 +161,12 @@ def test_cache_sizes_equal_the_table(reference_data):
         growing = spec.kv_bytes(far + 1, "bf16") - spec.kv_bytes(far, "bf16")
         if "chunk" not in row["attention"] and "Llama-4" not in name:
             assert growing == int(row["growing_kv_bytes_per_token_bf16"]), name
-    assert len(rows) >= 35
+    assert len(derived) >= 35
 
 
-def test_experts_equal_the_table(reference_data):
-    for name, row in table(reference_data, "derived.csv").items():
-        spec = read_model(reference_data / "configs" / f"{name}.json")
+def test_experts_equal_the_table(configs, derived):
+    for name, row in derived.items():
+        spec = read_model(configs / f"{name}.json")
         blocks = {block for layer in spec.layers for block in layer.feed_forwards if block.kind == "moe"}
         assert {(block.experts, block.experts_per_token) for block in blocks} == (
             {(int(row["experts"]), int(row["top_k"]))} if row["experts"] != "0" else set()
@@ -200,7 +180,7 @@ def test_experts_equal_the_table(reference_data):
         assert held == int(row["expert_params_total"]), name
 
 
-def test_published_sizes_of_drafters(reference_data):
+def test_published_sizes_of_drafters(configs):
     """EAGLE README (0.24B, 0.37B, 0.99B), and counts by hand of the layouts in SpecForge."""
     published = {
         "yuhuili--EAGLE3-LLaMA3.1-Instruct-8B": 424_689_664,
@@ -209,10 +189,10 @@ def test_published_sizes_of_drafters(reference_data):
         "FasterDecoding--medusa-vicuna-7b-v1.3": 5 * 147_853_312,
     }
     for name, expected in published.items():
-        assert read_drafter(reference_data / "configs" / f"{name}.json").parameters == expected
-    dspark = read_drafter(reference_data / "configs" / "specforge--qwen3-8b-dspark.json")
+        assert read_drafter(configs / f"{name}.json").parameters == expected
+    dspark = read_drafter(configs / "specforge--qwen3-8b-dspark.json")
     # The low-rank head is 2 V 256, the confidence head reads hidden state and embedding.
     assert dspark.parameters == 1_048_626_432 + 2 * 151_936 * 256 + (4096 + 256 + 1)
     assert (dspark.block_size, dspark.draft_length, dspark.verify_width) == (7, 7, 8)
-    dflash = read_drafter(reference_data / "configs" / "specforge--qwen3-8b-dflash.json")
+    dflash = read_drafter(configs / "specforge--qwen3-8b-dflash.json")
     assert (dflash.block_size, dflash.draft_length, dflash.verify_width) == (16, 15, 16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import Counter
 
@@ -25,9 +24,9 @@ NAMES = {
 
 
 @pytest.fixture(scope="module")
-def rows(reference_data):
-    with (reference_data / "hardware" / "hardware.csv").open(encoding="utf-8", newline="") as file:
-        return [row for row in csv.DictReader(file) if row["field"] != "price_per_hour"]
+def rows(reference_data, read_rows):
+    facts = read_rows(reference_data / "hardware" / "hardware.csv")
+    return [row for row in facts if row["field"] != "price_per_hour"]
 
 
 @pytest.fixture(scope="module")
@@ -107,19 +106,18 @@ def test_status_kind_and_name_are_as_listed(reference_data, profiles):
         )
 
 
-def test_ridge_points_agree_with_the_table_of_ridges(reference_data, profiles):
+def test_ridge_points_agree_with_the_table_of_ridges(reference_data, read_rows, profiles):
     compared = 0
-    with (reference_data / "hardware" / "ridge.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            profile = profiles[row["device"]]
-            assert profile.bandwidth_bytes_per_s == pytest.approx(float(row["bw_B_per_s"]))
-            for dtype in ("bf16", "fp16", "fp8", "int8", "fp4"):
-                if not row[f"ridge_{dtype}"]:
-                    assert dtype not in profile.peaks
-                    continue
-                # The table prints one decimal.
-                assert profile.ridge_point(dtype) == pytest.approx(float(row[f"ridge_{dtype}"]), abs=0.051)
-                compared += 1
+    for row in read_rows(reference_data / "hardware" / "ridge.csv"):
+        profile = profiles[row["device"]]
+        assert profile.bandwidth_bytes_per_s == pytest.approx(float(row["bw_B_per_s"]))
+        for dtype in ("bf16", "fp16", "fp8", "int8", "fp4"):
+            if not row[f"ridge_{dtype}"]:
+                assert dtype not in profile.peaks
+                continue
+            # The table prints one decimal.
+            assert profile.ridge_point(dtype) == pytest.approx(float(row[f"ridge_{dtype}"]), abs=0.051)
+            compared += 1
     assert compared > 200
 
 

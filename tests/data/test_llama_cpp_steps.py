@@ -21,11 +21,8 @@ CONTEXT = 128
 
 
 @pytest.fixture(scope="module")
-def tables(reference_data):
-    folder = reference_data / "measurements"
-    if not folder.is_dir():
-        pytest.skip(f"no measurements at {folder}")
-    return {name: read_steps(folder / f"llama_bench_{name}_T1.json").table for name in ("f32", "q4")}
+def tables(measurements):
+    return {name: read_steps(measurements / f"llama_bench_{name}_T1.json").table for name in ("f32", "q4")}
 
 
 class QuantisedDraft:
@@ -61,23 +58,20 @@ def test_the_cycle_pays_little_or_nothing_where_leviathan_promises_much(tables, 
     assert found.speedup.min() < least_gain
 
 
-def test_a_plan_on_the_files_themselves_says_what_verifying_costs(root, reference_data):
-    folder = reference_data / "measurements"
-    if not folder.is_dir():
-        pytest.skip(f"no measurements at {folder}")
+def test_a_plan_on_the_files_themselves_says_what_verifying_costs(root, measurements):
     plan = make_plan(
         PlanQuestion(
             hardware=str(root / "docs" / "example-project" / "measurements" / "machine.toml"),
             target="smollm2-135m",
             weight_dtype="fp32",
             drafters=(
-                f"independent:smollm2-135m,weight-dtype=q4_1,steps={folder / 'llama_bench_q4_T1.json'}",
+                f"independent:smollm2-135m,weight-dtype=q4_1,steps={measurements / 'llama_bench_q4_T1.json'}",
             ),
             acceptance="0.87",
             draft_lengths=(1, 2, 3),
             batches=(1,),
             context=CONTEXT,
-            steps=str(folder / "llama_bench_f32_T1.json"),
+            steps=str(measurements / "llama_bench_f32_T1.json"),
         )
     )
     assert "do not speculate (best 0.9" in plan.text

@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import math
-
 import pytest
-from click.testing import CliRunner
-
-from rooflines.cli import main
 
 pytestmark = pytest.mark.slow
 
-RTOL = 1e-9
 # What was asked and is not reached, as the report says with its reasons: the smallest figure that is kept.
 NOT_MET = {"rank_correlation": 0.85}
 
 
-def rows(path):
-    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+@pytest.fixture(scope="module")
+def made(make_report, reference_data):
+    return make_report("published", reference_data)
+
+
+def test_the_committed_report_is_what_the_command_makes(made, root, assert_same_report):
+    assert_same_report(made, root / "reports" / "published")
 
 
 @pytest.fixture(scope="module")
-def made(reference_data, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("reports")
-    arguments = ["report", "published", "--output", str(folder), "--data", str(reference_data)]
-    result = CliRunner().invoke(main, arguments)
-    assert result.exit_code == 0, result.output
-    return folder / "published"
-
-
-def test_the_committed_report_is_what_the_command_makes(made, root):
-    committed = root / "reports" / "published"
-    assert sorted(path.name for path in made.iterdir()) == sorted(path.name for path in committed.iterdir())
-    for path in sorted(made.glob("*.csv")):
-        ours, theirs = rows(path), rows(committed / path.name)
-        assert len(ours) == len(theirs), path.name
-        for one, other in zip(ours, theirs, strict=True):
-            for name, value in one.items():
-                assert same(value, other[name]), (path.name, name, value, other[name])
-
-
-def same(one, other):
-    try:
-        return math.isclose(float(one), float(other), rel_tol=RTOL, abs_tol=1e-15) or one == other
-    except ValueError:
-        return one == other
-
-
-@pytest.fixture(scope="module")
-def verdicts(made):
-    return {(row["tier"], row["source"]): row for row in rows(made / "sources.csv")}
+def verdicts(made, read_rows):
+    return {(row["tier"], row["source"]): row for row in read_rows(made / "sources.csv")}
 
 
 def test_production_engines_are_predicted_without_fitting_to_them(verdicts):
@@ -76,15 +47,15 @@ def test_field_reports_are_predicted_within_a_fifth(verdicts):
     assert float(verdicts["field report", "all sources"]["median_abs_error"]) <= 0.20
 
 
-def test_impossible_rows_are_named(made):
-    impossible = [row for row in rows(made / "rows.csv") if row["impossible"] == "True"]
+def test_impossible_rows_are_named(made, read_rows):
+    impossible = [row for row in read_rows(made / "rows.csv") if row["impossible"] == "True"]
     assert {row["source"] for row in impossible} >= {"trtllm_ngram2025"}
     for row in impossible:
         assert float(row["measured_speedup"]) > float(row["tokens_per_cycle"])
 
 
-def test_two_numbers_follow_every_accepted_length(made):
-    curves = [row for row in rows(made / "acceptance.csv") if row["kind"] == "curve"]
+def test_two_numbers_follow_every_accepted_length(made, read_rows):
+    curves = [row for row in read_rows(made / "acceptance.csv") if row["kind"] == "curve"]
     assert len(curves) >= 7
     assert max(float(row["worst_error"]) for row in curves) <= 0.065
     assert max(float(row["constant_error"]) for row in curves) > 0.14

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 
 import pytest
 
-from rooflines.dtypes import number_format
 from rooflines.models.quantization import read_quantization
 from rooflines.models.readers import read_config
 
 BESIDE = ".hf_quant_config.json"
-
-
-@pytest.fixture(scope="module")
-def configs(reference_data):
-    return reference_data / "configs"
-
-
-@pytest.fixture(scope="module")
-def published(configs):
-    with (configs / "params.csv").open() as file:
-        return {row["name"]: row for row in csv.DictReader(file)}
 
 
 def load(configs, name):
@@ -34,17 +21,6 @@ def load(configs, name):
 def model(configs, name):
     config, beside = load(configs, name)
     return read_config(config, name, beside)
-
-
-def scales(layers, hidden):
-    """Scales, zero points and indices of all quantised matrices."""
-    total = 0
-    for layer in layers:
-        formats = dict(layer.formats)
-        for matrix in layer.matrices(hidden):
-            storage = number_format(formats.get(matrix.name, "bf16"))
-            total += matrix.copies * storage.scales(matrix.outputs, matrix.inputs)
-    return total
 
 
 # Hugging Face's element counts hold the scales. What the explanation column of params.csv leaves open is a
@@ -65,17 +41,17 @@ ELEMENTS = {
 
 
 @pytest.mark.parametrize(("name", "rest"), ELEMENTS.items())
-def test_scales_complete_the_published_element_count(configs, published, name, rest):
+def test_scales_complete_the_published_element_count(configs, params, count_scales, name, rest):
     spec = model(configs, name)
-    drafting = sum(scales(module.layers, spec.hidden) for module in spec.mtp)
+    drafting = sum(count_scales(module.layers, spec.hidden) for module in spec.mtp)
     counted = spec.parameters_total + spec.parameters_mtp + spec.buffers
-    counted += scales(spec.layers, spec.hidden) + drafting
-    assert int(published[name]["hf_safetensors_total"]) - counted == rest
+    counted += count_scales(spec.layers, spec.hidden) + drafting
+    assert int(params[name]["hf_safetensors_total"]) - counted == rest
 
 
-def test_kimi_k25_has_one_scale_per_32_expert_weights(configs):
+def test_kimi_k25_has_one_scale_per_32_expert_weights(configs, count_scales):
     spec = model(configs, "moonshotai--Kimi-K2.5")
-    assert scales(spec.layers, spec.hidden) == 31_708_938_240  # column explanation of params.csv
+    assert count_scales(spec.layers, spec.hidden) == 31_708_938_240  # column explanation of params.csv
     quantised = {name for layer in spec.layers for name, _ in layer.formats}
     assert quantised == {"expert_gate", "expert_up", "expert_down"}
 

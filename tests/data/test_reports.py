@@ -1,7 +1,6 @@
-from __future__ import annotations
+"""Reports that need no tables from outside, and figures that the command line draws."""
 
-import csv
-import math
+from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
@@ -9,48 +8,20 @@ from click.testing import CliRunner
 from rooflines.cli import main
 from rooflines.cli.report import REPORTS
 
-RTOL = 1e-9
-
-
-def _same(was: str, now: str) -> bool:
-    if was == now:
-        return True
-    try:
-        return math.isclose(float(was), float(now), rel_tol=RTOL)
-    except ValueError:
-        return False
-
 
 @pytest.mark.parametrize("name", list(REPORTS))
-def test_committed_tables_are_what_the_command_makes(name, root, tmp_path):
-    result = CliRunner().invoke(main, ["report", name, "--output", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    made = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
-    committed = sorted(
-        path.relative_to(root / "reports") for path in (root / "reports" / name).rglob("*") if path.is_file()
-    )
-    assert made == committed
-    tables = [path for path in made if path.suffix == ".csv"]
-    assert tables
-    for table in tables:
-        old = list(csv.reader((root / "reports" / table).read_text(encoding="utf-8").splitlines()))
-        new = list(csv.reader((tmp_path / table).read_text(encoding="utf-8").splitlines()))
-        assert len(old) == len(new)
-        for before, after in zip(old, new, strict=True):
-            assert all(_same(a, b) for a, b in zip(before, after, strict=True)), (before, after)
+def test_committed_tables_are_what_the_command_makes(name, root, make_report, assert_same_report):
+    assert_same_report(make_report(name), root / "reports" / name)
 
 
-def test_figures_are_the_same_bytes_each_time(tmp_path):
-    for run in ("one", "two"):
-        assert CliRunner().invoke(main, ["report", "plan", "--output", str(tmp_path / run)]).exit_code == 0
-    first, second = (tmp_path / run / "plan" / "plan.svg" for run in ("one", "two"))
+def test_figures_are_the_same_bytes_each_time(make_report):
+    first, second = (make_report("plan") / "plan.svg" for _ in range(2))
+    assert first != second
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_medusa_fig9_says_what_the_paper_says(root):
-    rows = list(
-        csv.DictReader((root / "reports/medusa-fig9/llama-7b.csv").read_text(encoding="utf-8").splitlines())
-    )
+def test_medusa_fig9_says_what_the_paper_says(root, read_rows):
+    rows = read_rows(root / "reports" / "medusa-fig9" / "llama-7b.csv")
     assert len(rows) == 6 * 49
     attention = [
         float(r["intensity_flop_per_byte"]) for r in rows if (r["series"], r["phase"]) == ("qk/pv", "ar")
@@ -69,10 +40,8 @@ def test_medusa_fig9_says_what_the_paper_says(root):
     assert sum(bound) / len(bound) > 0.9  # mostly compute bound
 
 
-def test_magnitudes_lie_where_they_are_expected(root):
-    rows = csv.DictReader(
-        (root / "reports/magnitudes/magnitudes.csv").read_text(encoding="utf-8").splitlines()
-    )
+def test_magnitudes_lie_where_they_are_expected(root, read_rows):
+    rows = read_rows(root / "reports" / "magnitudes" / "magnitudes.csv")
     ours = {row["quantity"]: float(row["ours"]) for row in rows}
     assert ours["H100-SXM ridge point, bf16"] == pytest.approx(295.4, abs=0.1)
     assert ours["decode intensity, bf16 weights"] == pytest.approx(1.0, abs=0.05)
