@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ import click
 
 from rooflines.cli.lazy import LazyGroup
 from rooflines.cli.options import emit, parse_integers
+from rooflines.cli.progress import progress_bar
 from rooflines.errors import InputError
 from rooflines.units import parse_quantity
 
@@ -226,23 +226,3 @@ def _tell(stable: bool, advice: str, *written: Path) -> None:
     for path in written:
         click.echo(f"wrote {path}")
     click.echo(f"{'stable' if stable else 'UNSTABLE'}: {advice}")
-
-
-@contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with the time left on a terminal's stderr; silent elsewhere.
-
-    It is drawn between timings only: a bar that redraws itself would run while the machine is measured.
-    """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-
-        def told(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total, refresh=True)
-
-        yield told

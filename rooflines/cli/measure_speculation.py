@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from rooflines.cli.measure import device_options, progress_bar
+from rooflines.cli.measure import device_options
 from rooflines.cli.options import parse_integers
+from rooflines.cli.progress import progress_bar
 
 
 @click.command("speculation")

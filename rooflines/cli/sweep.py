@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from rooflines.cli.lazy import LazyGroup
 from rooflines.cli.options import document_text, emit, format_option, output_option
+from rooflines.cli.progress import progress_bar
 
 if TYPE_CHECKING:
     from rooflines.studies.sweep.run import SweepOutcome
@@ -61,7 +60,7 @@ def run_command(grid: Path, folder: Path, workers: int, dask: str | None, fmt: s
 
     if dask is not None and workers != 1:
         raise InputError("--workers are of this machine and --dask has its own: give one of the two")
-    with _progress() as told:
+    with progress_bar("sweep", "rows") as told:
         outcome = run_sweep(read_grid(grid), folder, workers=workers, dask=dask, told=told)
     click.echo(_outcome_text(outcome, fmt))
 
@@ -125,43 +124,3 @@ def _outcome_text(outcome: SweepOutcome, fmt: str) -> str:
         return outcome.text
     columns = {name: [row[name] for row in refused] for name in refused[0]}
     return f"{outcome.text}\n\n{render(columns, fmt, 'Combinations that cannot be')}"
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[int, int], None]]:
-    """A bar with rows, rate and time left on a terminal's stderr; silent elsewhere."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        ProgressColumn,
-        Task,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-    from rich.text import Text
-
-    class Rate(ProgressColumn):
-        """Rows a second."""
-
-        def render(self, task: Task) -> Text:
-            """Of the last parts."""
-            return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
-
-    console = Console(stderr=True)
-    columns: tuple[Any, ...] = (
-        TextColumn("sweep"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} rows"),
-        Rate(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("sweep", total=1)
-
-        def told(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        yield told
