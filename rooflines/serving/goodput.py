@@ -65,15 +65,15 @@ def goodput_per_s(curve: StepCurve, decode_tokens: float, objective: Objective) 
     0 where even a lone request breaks it. Without a promise it is the saturation rate, which can be
     approached but not held.
     """
-    saturation = closed_state(curve, decode_tokens, float(curve.max_sequences)).rate_per_s
+    full = closed_state(curve, decode_tokens, float(curve.max_sequences))
     if not objective.promises:
-        return saturation
+        return full.rate_per_s
 
     def keeps(rate: float) -> bool:
-        state = open_state(curve, decode_tokens, rate)
+        state = open_state(curve, decode_tokens, rate, full)
         return state is not None and objective.kept_by(state)
 
-    return highest(keeps, saturation)
+    return highest(keeps, full.rate_per_s)
 
 
 def highest(keeps: Callable[[float], bool], limit: float) -> float:

@@ -233,20 +233,23 @@ def saturation_per_s(curve: StepCurve, decode_tokens: float) -> float:
     return closed_state(curve, decode_tokens, float(curve.max_sequences)).rate_per_s
 
 
-def open_state(curve: StepCurve, decode_tokens: float, rate_per_s: float) -> OpenState | None:
+def open_state(
+    curve: StepCurve, decode_tokens: float, rate_per_s: float, full: ClosedState | None = None
+) -> OpenState | None:
     """The state under Poisson arrivals; None where the engine is overloaded.
 
     Args:
         curve: the engine.
         decode_tokens: D of the workload.
         rate_per_s: lambda, arrivals at this engine (requests/s).
+        full: the state of the full engine, where many rates are asked of one; None works it out.
 
     Raises:
         InputError: the rate is not positive.
     """
     if not rate_per_s > 0:
         raise InputError(f"arrival rate is {rate_per_s:g} requests/s: give a positive number")
-    full = closed_state(curve, decode_tokens, float(curve.max_sequences))
+    full = full or closed_state(curve, decode_tokens, float(curve.max_sequences))
     if rate_per_s >= full.rate_per_s:
         return None
     most = min(max(math.ceil(full.batch), 1), curve.max_sequences)
