@@ -6,25 +6,17 @@ kernels, the same device) drops out of a speedup. Acceptance and host times are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from rooflines.costs.cost import Number
 from rooflines.estimates import Estimate, total
 from rooflines.speculation.cycle import Cycle, CycleTimes
-from rooflines.speculation.drafters.base import Drafter, Stepping
-from rooflines.speculation.drafters.registry import make_drafter
-from rooflines.timing.deployment import Deployment
+from rooflines.speculation.uncertain import draft_estimate
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
-from rooflines.timing.uncertain import pass_estimate, priced_estimate
-
-if TYPE_CHECKING:
-    from rooflines.studies.plan import PlanQuestion
-    from rooflines.studies.plan_steps import Timing
+from rooflines.timing.uncertain import pass_estimate
 
 # What has an interval, by the column that it belongs to.
 NAMES: Final = ("target_step", "draft", "verify", "cycle_cost", "speedup")
@@ -35,34 +27,23 @@ COLUMNS: Final = tuple(
 )
 
 
-def interval_columns(
-    question: PlanQuestion,
-    target: Deployment,
-    timing: Timing,
-    drafter: Drafter,
-    *,
-    times: CycleTimes,
-    outcome: Cycle,
-) -> dict[str, Number]:
+def interval_columns(machine: Machine, times: CycleTimes, outcome: Cycle) -> dict[str, Number]:
     """Ends of the 90 % intervals, by column; NaN where times rest on nothing that states its errors.
 
     Args:
-        question: what is asked.
-        target: as it is served.
-        timing: what times it, and the drafters.
-        drafter: one of them.
-        times: of its cycles, over batches (rows) and draft lengths (columns).
+        machine: that target and drafter run on.
+        times: of cycles, over batches (rows) and draft lengths (columns).
         outcome: the same with acceptance.
     """
     passes = (times.target, times.verify)
-    if target.machine.calibration is None or not all(isinstance(one, PassTime) for one in passes):
+    if machine.calibration is None or not all(isinstance(one, PassTime) for one in passes):
         return dict.fromkeys(COLUMNS, np.nan)
     plain, verify = (
-        pass_estimate(one, target.machine, name)
+        pass_estimate(one, machine, name)
         for one, name in zip(passes, ("decode", "verify"), strict=True)
         if isinstance(one, PassTime)
     )
-    draft = Estimate(outcome.draft_s, _draft_errors(question, target, timing, drafter, times))
+    draft = Estimate(outcome.draft_s, draft_estimate(times.draft, machine).errors)
     cost = total((draft, verify, Estimate(outcome.overhead_s))) / plain
     # Without a draft the cycle is the plain step itself.
     exact = np.asarray(outcome.draft_length) == 0
@@ -77,19 +58,3 @@ def interval_columns(
     columns["cycle_cost_low"] = least
     columns["speedup_high"] = np.where(exact, speedup.value, outcome.tokens_per_cycle / least)
     return columns
-
-
-def _draft_errors(
-    question: PlanQuestion, target: Deployment, timing: Timing, drafter: Drafter, times: CycleTimes
-) -> Mapping[str, Number]:
-    """Standard deviations of ln(draft time) by cause; none where its steps are measured."""
-    if isinstance(drafter, Stepping) and drafter.steps is not None:
-        return {}
-    place = next(number for number, one in enumerate(timing.drafters) if one is drafter)
-    batches = np.asarray(question.batches, dtype=float)[:, None]
-
-    def price(machine: Machine) -> Number:
-        again = make_drafter(question.drafters[place], replace(target, machine=machine))
-        return again.draft(batches, float(question.context), times.draft_length).seconds
-
-    return priced_estimate(price, target.machine, "draft").errors

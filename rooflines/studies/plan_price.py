@@ -88,7 +88,7 @@ def price(
     room = largest_batch(target, drafter, question.context, held, reserve=question.memory_reserve)
     memory = _memory_rows(question, target, drafter, held, room)
     outcome = cycle(times, given.rates)
-    ends = interval_columns(question, target, timing, drafter, times=times, outcome=outcome)
+    ends = interval_columns(target.machine, times, outcome)
     grids = {**_grids(question, lengths, times, given, outcome), **_over(question, lengths, ends)}
     fits = [row["fits"] for row in memory]
     search = search_batches(

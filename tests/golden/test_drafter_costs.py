@@ -65,7 +65,7 @@ class TestSpecDecodeBench:
         head = make_drafter("eagle3", served("h100-sxm5-80gb", "llama-3.1-8b")).head
 
         def step(batch, context):
-            return float(head.pass_s(Shape(batch, 1.0, context)))
+            return float(head.timed(Shape(batch, 1.0, context)).seconds)
 
         kv = (step(256.0, 4096.0) - step(256.0, 1024.0)) / (256 * 3072)
         token = (step(8192.0, 1.0) - step(4096.0, 1.0)) / 4096

@@ -13,10 +13,27 @@ from rooflines.errors import InputError
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.tree_growth import TreeGrowth
-from rooflines.timing.step_times import StepTimer
+from rooflines.timing.step_times import StepTimer, Timed
 
 # Training frameworks pad a vocabulary to a multiple of 64..512 a device; a larger gap is another tokenizer.
 _PADDING_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A pass that a draft runs several times.
+
+    Attributes:
+        count: how often; a part of 1 where a draft takes a share of such a pass, 0 where nothing is drafted.
+        time: of one.
+    """
+
+    count: Number
+    time: Timed
+
+
+# What a draft spends its time on: passes, or seconds (s) where it is not made of any.
+Spent = tuple[Repeated, ...] | Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +52,7 @@ class Draft:
         proposals: how many tokens of a chain there are to send, where that is not always all of them: c_1 is
             the share of cycles that propose at all, c_k the chance that a proposal of k - 1 tokens has a
             k-th. `verify_width` is then the most that is sent.
+        passes: that `seconds` is made of; none where it is not made of passes.
     """
 
     seconds: Number
@@ -43,6 +61,7 @@ class Draft:
     ancestors: Number | None = None
     tree: TreeGrowth | None = None
     proposals: Acceptance | None = None
+    passes: tuple[Repeated, ...] = ()
 
     def sent_width(self) -> Number:
         """Positions that a sequence sends to the target on average."""
@@ -104,17 +123,34 @@ class Stepping(Protocol):
 STEPS: Final = "file with measured steps of what drafts (default: its constants), see --steps of a plan"
 
 
-def chain(seconds: Number, draft_length: Number, catch_up_s: Number = 0.0) -> Draft:
+def chain(spent: Spent, draft_length: Number, catch_up_s: Number = 0.0) -> Draft:
     """A draft of one token after another."""
-    return Draft(seconds, catch_up_s, np.asarray(draft_length, dtype=float) + 1.0)
+    seconds, passes = _taken(spent)
+    return Draft(seconds, catch_up_s, np.asarray(draft_length, dtype=float) + 1.0, passes=passes)
 
 
-def grown(seconds: Number, draft_length: Number, tree: TreeGrowth | None) -> Draft:
+def grown(spent: Spent, draft_length: Number, tree: TreeGrowth | None) -> Draft:
     """A draft of a tree whose depth is the draft length, or of a chain where there is no tree."""
     if tree is None:
-        return chain(seconds, draft_length)
+        return chain(spent, draft_length)
+    seconds, passes = _taken(spent)
     width = tree.verified_nodes(draft_length) + 1.0
-    return Draft(seconds, 0.0, width, width**2, tree)
+    return Draft(seconds, 0.0, width, width**2, tree, passes=passes)
+
+
+def drafting(draft_length: Number) -> Number:
+    """How often a pass that every draft has once runs: not in plain decoding."""
+    return np.asarray(np.asarray(draft_length) > 0, dtype=float)
+
+
+def _taken(spent: Spent) -> tuple[Number, tuple[Repeated, ...]]:
+    """Seconds, and the passes that they are made of."""
+    if not isinstance(spent, tuple):
+        return spent, ()
+    seconds: Number = 0.0
+    for one in spent:
+        seconds = seconds + one.count * one.time.seconds
+    return seconds, spent
 
 
 def possible_lengths(asked: Sequence[int], only: int | None, longest: int | None = None) -> tuple[int, ...]:

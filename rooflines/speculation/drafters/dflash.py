@@ -19,7 +19,7 @@ from rooflines.costs.linear import layer_linear
 from rooflines.costs.setting import Precision, Shape
 from rooflines.costs.sharding import on_device
 from rooflines.models.spec import Attention
-from rooflines.speculation.drafters.base import Draft, Drafter, chain, require_length
+from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, chain, drafting, require_length
 from rooflines.speculation.drafters.head import HeadDrafter, make_head
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.timing.deployment import Deployment
@@ -41,12 +41,12 @@ class BlockDrafter(HeadDrafter):
         known = (spec.block_size or 0) - (spec.draft_length or 0)  # 1 where the first position is no draft
         shape = Shape(batch, np.maximum(gamma + known, 1.0), context, np.maximum(gamma, 1.0))
         emitted = Shape(batch, gamma + 1.0, context)
-        seconds = self.head.pass_s(shape, self._injected(emitted), self.sequential(shape, gamma))
-        return chain(np.where(gamma > 0, seconds, 0.0), gamma)
+        once = self.head.timed(shape, self._injected(emitted), self.sequential(shape, gamma))
+        return chain((Repeated(drafting(gamma), once),), gamma)
 
     def prefill(self, new_tokens: Number, context: Number) -> Number:
         """Keys and values of the prompt, out of the target's features; nothing attends to them yet."""
-        return self.head.operators_s(self._injected(Shape(1.0, new_tokens, context)))
+        return self.head.inside(self._injected(Shape(1.0, new_tokens, context))).seconds
 
     def sequential(self, shape: Shape, draft_length: Number) -> list[Operator]:  # noqa: ARG002 - families with steps override it
         """Operators of the steps after the pass: none."""

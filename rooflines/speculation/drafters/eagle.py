@@ -21,7 +21,7 @@ from rooflines.costs.cost import Number
 from rooflines.costs.setting import Shape
 from rooflines.errors import InputError
 from rooflines.models.drafters import Method
-from rooflines.speculation.drafters.base import Draft, Drafter, grown
+from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, drafting, grown
 from rooflines.speculation.drafters.head import HeadDrafter, make_head
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.speculation.tree_growth import TreeGrowth
@@ -41,12 +41,12 @@ class EagleDrafter(HeadDrafter):
         """Price the passes; the cache grows by one level a pass, so the mean of it is priced."""
         gamma = np.asarray(draft_length, dtype=float)
         emitted = Shape(batch, gamma + 1.0, context, 1.0)
-        first = self.head.pass_s(emitted, before=self.head.entry(emitted))
+        first = self.head.timed(emitted, before=self.head.entry(emitted))
         width = float(self.tree.top_k) if self.tree else 1.0
         level = Shape(batch, width, context + gamma / 2.0, width)
         fused = self.head.entry(level) if self.head.spec.method == "eagle" else []
-        further = np.maximum(gamma - 1.0, 0.0) * self.head.pass_s(level, before=fused)
-        return grown(np.where(gamma > 0, first + further, 0.0), gamma, self.tree)
+        further = Repeated(np.maximum(gamma - 1.0, 0.0), self.head.timed(level, before=fused))
+        return grown((Repeated(drafting(gamma), first), further), gamma, self.tree)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +57,8 @@ class ParallelEagleDrafter(HeadDrafter):
         """Price the pass: gamma + 1 emitted positions and gamma - 1 placeholders."""
         gamma = np.asarray(draft_length, dtype=float)
         shape = Shape(batch, np.maximum(2.0 * gamma, 1.0), context, np.maximum(gamma, 1.0))
-        seconds = self.head.pass_s(shape, before=self.head.entry(shape))
-        return grown(np.where(gamma > 0, seconds, 0.0), gamma, None)
+        once = Repeated(drafting(gamma), self.head.timed(shape, before=self.head.entry(shape)))
+        return grown((once,), gamma, None)
 
 
 def read_tree(

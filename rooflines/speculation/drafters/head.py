@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rooflines.costs.cost import Cost, Number, Operator, Pass
 from rooflines.costs.ends import format_outside
@@ -28,7 +28,7 @@ from rooflines.models.spec import FeedForward, ModelSpec
 from rooflines.speculation.drafters.base import Draft, possible_lengths, require_same_tokenizer
 from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.timing.deployment import Deployment
-from rooflines.timing.roofline import pass_time
+from rooflines.timing.roofline import PassTime, pass_time
 
 _LOGIT_BYTES = 4  # engines sample from fp32 logits
 
@@ -69,14 +69,15 @@ class Head:
         )
         return Pass("draft", (*before, *own.operators, *after))
 
-    def pass_s(self, shape: Shape, before: Sequence[Operator] = (), after: Sequence[Operator] = ()) -> Number:
-        """Time of one pass, launched by the host (s)."""
-        return pass_time(self.forward(shape, before, after), self.target.machine).seconds
+    def timed(
+        self, shape: Shape, before: Sequence[Operator] = (), after: Sequence[Operator] = ()
+    ) -> PassTime:
+        """Time of one pass, launched by the host."""
+        return pass_time(self.forward(shape, before, after), self.target.machine)
 
-    def operators_s(self, operators: Sequence[Operator]) -> Number:
-        """Time of operators that run inside another pass: no launch of their own by the host (s)."""
-        timed = pass_time(Pass("draft", tuple(operators)), self.target.machine)
-        return timed.seconds - timed.host_s
+    def inside(self, operators: Sequence[Operator]) -> PassTime:
+        """Time of operators that run inside another pass: no launch of their own by the host."""
+        return pass_time(Pass("draft", tuple(operators)), replace(self.target.machine, overhead_s=0.0))
 
     def entry(self, shape: Shape) -> list[Operator]:
         """What turns features of the target and embeddings into the head's input, whole on each device."""
@@ -194,7 +195,7 @@ class HeadDrafter(ABC):
     def prefill(self, new_tokens: Number, context: Number) -> Number:
         """A pass over the prompt on features that the target just computed; logits of its end alone."""
         shape = Shape(1.0, new_tokens, context, 1.0)
-        return self.head.pass_s(shape, before=self.head.entry(shape))
+        return self.head.timed(shape, before=self.head.entry(shape)).seconds
 
     def draft_lengths(self, asked: Sequence[int]) -> tuple[int, ...]:
         """Those it can draft, or the one that was fixed (plain decoding, 0, stays where it was asked for)."""

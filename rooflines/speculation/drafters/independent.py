@@ -19,6 +19,7 @@ from rooflines.speculation.drafters.base import (
     STEPS,
     Draft,
     Drafter,
+    Repeated,
     chain,
     possible_lengths,
     require_same_tokenizer,
@@ -68,10 +69,10 @@ class IndependentDrafter:
         gamma = np.asarray(draft_length, dtype=float)
         middle = context + np.maximum(gamma - 1.0, 0.0) / 2.0
         timer = self.deployment if self.steps is None else self.steps
-        seconds = gamma * timer.decode(batch, middle).seconds
         wide = timer.verify(batch, context, 2.0).seconds
         narrow = timer.decode(batch, context).seconds
-        return chain(seconds, gamma, np.where(gamma > 0, wide - narrow, 0.0))
+        steps = (Repeated(gamma, timer.decode(batch, middle)),)
+        return chain(steps, gamma, np.where(gamma > 0, wide - narrow, 0.0))
 
     def timed_by(self, steps: StepTimer) -> Self:
         """The same drafter with measured steps."""

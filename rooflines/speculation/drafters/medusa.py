@@ -15,7 +15,7 @@ import numpy as np
 from rooflines.costs.cost import Number
 from rooflines.costs.setting import Shape
 from rooflines.models.matrix import Matrix
-from rooflines.speculation.drafters.base import Draft, Drafter, grown, require_length
+from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, grown, require_length
 from rooflines.speculation.drafters.eagle import TREE_PARAMETERS, read_tree
 from rooflines.speculation.drafters.head import HeadDrafter, make_head
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
@@ -39,8 +39,8 @@ class MedusaDrafter(HeadDrafter):
             for each in (Matrix(m.name, m.inputs, m.outputs, m.bias) for m in self.head.spec.heads)
         ]
         heads = np.asarray(draft_length, dtype=float)
-        seconds = heads * self.head.operators_s([*one, *self.head.choice(batch, shape)])
-        return grown(seconds, heads, self.tree)
+        used = Repeated(heads, self.head.inside([*one, *self.head.choice(batch, shape)]))
+        return grown((used,), heads, self.tree)
 
     def prefill(self, new_tokens: Number, context: Number) -> Number:
         """None: heads attend to nothing."""

@@ -17,7 +17,7 @@ import numpy as np
 from rooflines.costs.cost import Number
 from rooflines.costs.setting import Shape
 from rooflines.errors import InputError
-from rooflines.speculation.drafters.base import Draft, Drafter, chain
+from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, chain, drafting
 from rooflines.speculation.drafters.head import HeadDrafter, make_head
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.timing.deployment import Deployment
@@ -32,9 +32,10 @@ class MtpDrafter(HeadDrafter):
         gamma = np.asarray(draft_length, dtype=float)
         emitted = Shape(batch, gamma + 1.0, context, 1.0)
         one = Shape(batch, 1.0, context + gamma / 2.0, 1.0)
-        first = self.head.pass_s(emitted, before=self.head.entry(emitted))
-        further = np.maximum(gamma - 1.0, 0.0) * self.head.pass_s(one, before=self.head.entry(one))
-        return chain(np.where(gamma > 0, first + further, 0.0), gamma)
+        first = self.head.timed(emitted, before=self.head.entry(emitted))
+        again = self.head.timed(one, before=self.head.entry(one))
+        further = Repeated(np.maximum(gamma - 1.0, 0.0), again)
+        return chain((Repeated(drafting(gamma), first), further), gamma)
 
 
 def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:

@@ -20,7 +20,15 @@ import numpy as np
 from rooflines.costs.cost import Number
 from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance
-from rooflines.speculation.drafters.base import Draft, Drafter, chain, possible_lengths
+from rooflines.speculation.drafters.base import (
+    Draft,
+    Drafter,
+    Repeated,
+    Spent,
+    chain,
+    drafting,
+    possible_lengths,
+)
 from rooflines.speculation.drafters.kind import DrafterKind, label, share, whole
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.step_times import StepTimer
@@ -54,11 +62,13 @@ class LookupDrafter:
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
         """Price the lookups: one after another for the sequences of a batch, whatever is found."""
         gamma = np.asarray(draft_length, dtype=float)
+        spent: Spent
         if self.host_s is None:
-            seconds = _SHARE_OF_VERIFY * self.target.verify(batch, context, gamma + 1.0).seconds
+            verify = self.target.verify(batch, context, gamma + 1.0)
+            spent = (Repeated(_SHARE_OF_VERIFY * drafting(gamma), verify),)
         else:
-            seconds = self.host_s * np.asarray(batch, dtype=float)
-        return replace(chain(np.where(gamma > 0, seconds, 0.0), gamma), proposals=self.proposals)
+            spent = self.host_s * np.asarray(batch, dtype=float) * drafting(gamma)
+        return replace(chain(spent, gamma), proposals=self.proposals)
 
     def prefill(self, new_tokens: Number, context: Number) -> Number:
         """None."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from rooflines.costs.cost import Number
 from rooflines.models.spec import ModelSpec
-from rooflines.speculation.drafters.base import Draft, chain, possible_lengths
+from rooflines.speculation.drafters.base import Draft, Repeated, chain, possible_lengths
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.step_times import StepTimer
 
@@ -42,7 +42,7 @@ class SelfDrafter:
         gamma = np.asarray(draft_length, dtype=float)
         middle = context + np.maximum(gamma - 1.0, 0.0) / 2.0
         timer = self.deployment if self.steps is None else self.steps
-        return chain(gamma * timer.decode(batch, middle).seconds, gamma)
+        return chain((Repeated(gamma, timer.decode(batch, middle)),), gamma)
 
     def timed_by(self, steps: StepTimer) -> Self:
         """The same drafter with measured steps."""
