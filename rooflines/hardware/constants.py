@@ -22,7 +22,7 @@ class Constants:
         saturation_tokens: s0; the attained peak is e_f / (1 + s0 / n) for n new positions of prefill, or n
             positions per expert hit.
         narrow_tile_share: what is left of s0 while there is at most one position per expert: grouped
-            products take their narrow tiles then.
+            products take their narrow tiles then. All of s0 counts from two on, and a share in between.
         token_overhead_s: time that each new position of a sequence adds to the floor, however many heads
             and sequences run beside it: the length of the loop that attention cannot divide (s).
         rank_overhead_s: time that each device beyond two adds to the floor of a collective (s).

@@ -131,8 +131,9 @@ def _compute_share(operator: Operator, constants: Constants) -> Number:
     if operator.kind != "moe":
         return saturating(constants.compute_efficiency, operator.query_tokens, saturation)
     if constants.narrow_tile_share != 1.0:
-        narrow = np.asarray(operator.tokens_per_expert) <= 1.0
-        saturation = saturation * np.where(narrow, constants.narrow_tile_share, 1.0)
+        # Where between one and two positions tiles change differs from layer to layer, and no table shows it.
+        wide = np.clip(np.asarray(operator.tokens_per_expert) - 1.0, 0.0, 1.0)
+        saturation = saturation * (constants.narrow_tile_share + (1.0 - constants.narrow_tile_share) * wide)
     return saturating(constants.compute_efficiency, operator.rows, saturation)
 
 

@@ -32,10 +32,12 @@ def test_experts_saturate_in_positions_per_expert_not_in_positions_of_the_prompt
     assert seconds(one, saturation_tokens=60.0) == pytest.approx(1.0 + 60.0 / 30.0)
 
 
-def test_narrow_tiles_of_experts_end_beyond_one_position_per_expert():
+def test_narrow_tiles_of_experts_end_between_one_and_two_positions_per_expert():
     few = Operator("experts", "moe", Cost(matmul_flops=989.5e12), rows=16.0, tokens_per_expert=1.0)
-    more = replace(few, tokens_per_expert=1.01)
+    half, two, more = (replace(few, tokens_per_expert=each) for each in (1.5, 2.0, 30.0))
     assert seconds(few, saturation_tokens=64.0, narrow_tile_share=0.25) == pytest.approx(2.0)
+    assert seconds(half, saturation_tokens=64.0, narrow_tile_share=0.25) == pytest.approx(3.5)
+    assert seconds(two, saturation_tokens=64.0, narrow_tile_share=0.25) == pytest.approx(5.0)
     assert seconds(more, saturation_tokens=64.0, narrow_tile_share=0.25) == pytest.approx(5.0)
 
 
