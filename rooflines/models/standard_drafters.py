@@ -2,8 +2,9 @@
 
 Every result that uses one says so (`DrafterSpec.assumed`). Shapes follow the heads that exist: a dense target
 lends its own attention and feed-forward; for a mixture of experts the trained heads are dense, 6 h wide in
-EAGLE-3 (17,280 for gpt-oss-20b, 24,576 for Qwen3-235B, 40,960 = 5.7 h for DeepSeek-V3) and 3 h in block
-drafters (6,144 for Qwen3.5-35B-A3B): https://github.com/sgl-project/SpecForge/tree/main/configs. A target
+EAGLE-3 (17,280 for gpt-oss-20b, 24,576 for Qwen3-235B, 40,960 = 5.7 h for DeepSeek-V3; narrower ones exist:
+2.6 h for Kimi-K2, 3 h for Qwen3-30B-A3B, 3.5 h for Ling-flash-2.0) and 3 h in block drafters (6,144 for
+Qwen3.5-35B-A3B): https://github.com/sgl-project/SpecForge/tree/main/configs. A target
 without softmax heads of its own (latent or linear attention) gets heads of 128 on 8 key/value heads, as
 SpecForge's head for DeepSeek-V3.
 """

@@ -25,6 +25,9 @@ EXACT = {
     ("qwen3-8b-dflash", "dflash", "qwen3-8b"): 1_048_626_432,
     ("qwen3-8b-dspark", "dspark", "qwen3-8b"): 1_126_422_017,
     ("qwen3-8b-eagle3", "eagle3", "qwen3-8b"): 399_523_840,
+    ("qwen3-30b-a3b-eagle3", "eagle3", "qwen3-30b-a3b"): 145_235_968,
+    ("ling-flash-2.0-eagle3", "eagle3", "ling-flash-2.0"): 424_689_664,  # the shape of Llama-3.1-8B's
+    ("kimi-k2-eagle3", "eagle3", "kimi-k2"): 1_190_948_864,
 }
 
 
@@ -47,6 +50,7 @@ def test_heads_have_the_sizes_of_their_weights(preset, method, target):
         ("qwen3-8b-eagle3", "eagle3", "qwen3-8b"),
         ("qwen3-8b-dflash", "dflash", "qwen3-8b"),
         ("qwen3-4b-dflash", "dflash", "qwen3-4b"),
+        ("qwen3.5-27b-dflash", "dflash", "qwen3.5-27b"),
         ("qwen3-8b-dspark", "dspark", "qwen3-8b"),
         ("eagle-vicuna-13b-v1.3", "eagle", "vicuna-13b-v1.3"),
         ("medusa-vicuna-7b-v1.3", "medusa", "vicuna-7b-v1.3"),

@@ -109,6 +109,7 @@ def test_the_llama_family_has_the_sizes_of_its_paper():
         ("deepseek-v3", 35_136),
         ("deepseek-v3.2", 42_944),
         ("glm-4.5", 188_416),
+        ("ling-flash-2.0", 32_768),
         ("falcon-7b", 4_096),
         ("gpt2", 18_432),
     ],

@@ -350,6 +350,34 @@ def read_deepseek(view: ConfigView) -> ModelSpec:
     return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=False)
 
 
+def read_bailing_moe(view: ConfigView) -> ModelSpec:
+    """Ling 2.0 (``modeling_bailing_moe_v2.py`` beside its checkpoints): dense layers first, shared experts.
+
+    Ling 1 has the same `model_type`, but neither norms of queries and keys nor correction biases; its configs
+    do not mention `use_qk_norm` and are refused.
+    """
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    if view.missing("use_qk_norm"):
+        raise view.lacking("use_qk_norm")
+    mixers = attentions(
+        view,
+        hidden,
+        switched_window(view, length),
+        qkv_bias=view.flag("use_qkv_bias", default=False),
+        output_bias=view.flag("use_bias", default=False),
+        qk_norm="head" if view.flag("use_qk_norm", default=False) else "none",
+        kv_heads_stated=True,
+    )
+
+    def mixture() -> MixtureOfExperts:
+        shared = view.count("num_shared_experts", default=0) * view.size("moe_intermediate_size")
+        return experts(view, shared_width=shared, correction_bias=True)
+
+    layers = one_each(mixers, sparse_and_dense(view, first_dense(view, length), mixture))
+    module = MultiTokenPrediction(layers=(layers[-1],))
+    return assemble(view, layers, hidden=hidden, tied=False, mtp=(module,) * mtp_count(view))
+
+
 EXPERTS: Final = {
     "mixtral": read_mixtral,
     "qwen2_moe": read_qwen2_moe,
@@ -365,6 +393,8 @@ EXPERTS: Final = {
     "glm4v_moe_text": read_glm4v_moe,
     "dots1": read_dots1,
     "deepseek": read_deepseek,
+    "bailing_moe": read_bailing_moe,
+    "bailing_moe_v2": read_bailing_moe,
     "qwen3_vl_moe": read_qwen3_moe,
     "qwen3_vl_moe_text": read_qwen3_moe,
     "qwen3_omni_moe_text": read_qwen3_moe,

@@ -214,6 +214,35 @@ class TestExperts:
         config.pop("intermediate_size", None)
         assert read_model(config).parameters_total == 480_154_875_392
 
+    def test_ling_2_has_one_dense_layer_and_counts_as_its_card_says(self):
+        config = load_preset("ling-flash-2.0")
+        spec = read_model(config)
+        assert kinds(spec) == ["dense"] + ["moe"] * 31
+        # https://huggingface.co/inclusionAI/Ling-flash-2.0: 6.1B activated, 4.8B without embeddings.
+        tables = 2 * 157_184 * 4096
+        assert int(spec.parameters_active / 1e8) == 61
+        assert int((spec.parameters_active - tables) / 1e8) == 48
+        assert read_model({**config, "model_type": "bailing_moe_v2"}).layers == spec.layers
+
+    def test_flags_and_modules_of_ling(self):
+        config = load_preset("ling-flash-2.0")
+        plain = read_model(config)
+        biased = read_model({**config, "use_bias": True, "use_qkv_bias": True})
+        # 32 layers of 4096 outputs, and of 32 query and 2 x 4 key/value heads of 128.
+        assert biased.parameters_total - plain.parameters_total == 32 * (4096 + 40 * 128)
+        bare = read_model({**config, "use_qk_norm": False})
+        assert plain.parameters_total - bare.parameters_total == 32 * 2 * 128
+        (module,) = read_model({**config, "num_nextn_predict_layers": 1}).mtp
+        # modeling_bailing_moe_v2.py: a projection 2 h to h, three norms, and a layer of experts.
+        experts = module.layers[0].parameters(4096)
+        assert module.parameters(4096) == 2 * 4096 * 4096 + 3 * 4096 + experts
+
+    def test_ling_1_says_nothing_of_norms_and_is_refused(self):
+        config = load_preset("ling-flash-2.0")
+        del config["use_qk_norm"]
+        with pytest.raises(ConfigError, match="use_qk_norm is missing"):
+            read_model(config)
+
     def test_dense_and_experts_in_one_layer(self):
         assert set(kinds(read_model("gemma-4-26b-a4b"))) == {"dense+moe"}
 
