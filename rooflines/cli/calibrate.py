@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rooflines.cli.lazy import LazyGroup
-from rooflines.cli.options import document_text, emit, format_option, output_option
+from rooflines.cli.options import emit, files_argument, format_option, output_option
 from rooflines.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,9 +34,7 @@ def calibrate() -> None:
 
 
 @click.command()
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
-)
+@files_argument
 @click.option("--device", metavar="NAME", help="Fit this device only (default: every device of the tables).")
 @click.option(
     "--folder",
@@ -71,6 +69,7 @@ def kernels(
     """
     from rooflines.hardware.catalogue import load_hardware
     from rooflines.output.calibration_tables import calibration_report, document
+    from rooflines.output.tables import document_text
     from rooflines.validation.calibrate import calibrate as fit
     from rooflines.validation.kernel_tables import read_kernel_table
     from rooflines.validation.transferable import transferable as medians
@@ -84,8 +83,8 @@ def kernels(
         _write(listed, folder)
     if fmt == "json":
         emit(document_text(document(listed, found)), output)
-        return
-    emit(calibration_report(listed, found, fmt), output)
+    else:
+        emit(calibration_report(listed, found, fmt), output)
 
 
 def _write(listed: list[Calibration], folder: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rooflines.cli.options import document_text, emit, format_option, output_option
+from rooflines.cli.options import emit, emit_answer, format_option, output_option
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
@@ -51,18 +51,18 @@ def check(
         github_annotations,
         junit_text,
     )
-    from rooflines.output.tables import render
     from rooflines.validation.check_settings import CheckSettings, read_settings, run_check
 
     given = CheckSettings(tolerance, calibration, hardware, baseline, junit, markdown)
     settings = given.over(read_settings(Path()))
     report = run_check(file, settings)
-    if fmt == "json":
-        emit(document_text(check_document(report)), output)
-    elif fmt == "csv":
-        emit(render(check_columns(report), fmt), output)
-    else:
-        emit(check_text(report, fmt), output)
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: check_document(report),
+        columns=lambda: check_columns(report),
+        text=lambda: check_text(report, fmt),
+    )
     if settings.junit:
         emit(junit_text(report), settings.junit)
     if settings.markdown:

@@ -10,7 +10,6 @@ from rooflines.cli.options import (
     LARGEST_COUNT,
     calibration_option,
     deployment_options,
-    document_text,
     emit,
     format_option,
     hardware_option,
@@ -72,7 +71,7 @@ def compare(
 ) -> None:
     """Speculate, quantise or distil: what gains how much?"""
     from rooflines.output.alternatives_text import alternatives_text
-    from rooflines.output.tables import render
+    from rooflines.output.tables import document_text, render
     from rooflines.studies.alternatives import AlternativesQuestion, compare_alternatives
 
     answer = compare_alternatives(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rooflines import __version__
-from rooflines.cli.options import document_text, emit, format_option, output_option
+from rooflines.cli.options import emit, format_option, output_option
 from rooflines.errors import InputError
-from rooflines.output.tables import render
+from rooflines.output.tables import document_text, render
 from rooflines.units import format_quantity
 
 if TYPE_CHECKING:

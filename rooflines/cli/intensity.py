@@ -12,8 +12,7 @@ from rooflines.cli.options import (
     architecture_options,
     calibration_option,
     deployment_options,
-    document_text,
-    emit,
+    emit_answer,
     format_option,
     hardware_option,
     output_option,
@@ -83,28 +82,28 @@ def intensity(
         encoder_positions=encoder_positions,
     )
     study = study_intensity(deployment, phase, batch, context, new_tokens)
-    if fmt == "json":
-        question = {
-            "hardware": machine.profile.id,
-            "model": deployment.model.name,
-            "phase": phase,
-            "batch": batch,
-            "context": context,
-            "new_tokens": new_tokens,
-            "tensor_parallel": tp,
-            "expert_parallel": ep,
-            "routing": routing,
-            "encoder_positions": encoder_positions,
-            "weight_dtype": weight_dtype,
-            "kv_dtype": kv_dtype,
-            "calibration": calibration,
-        }
-        emit(document_text(study.document(question)), output)
-    elif fmt == "csv":
-        emit(render(study.columns, fmt), output)
-    else:
-        body = f"{study.text}\nBasis: {study.basis}.\n\n{render(_readable(study.columns), fmt)}"
-        emit(body, output)
+    question = {
+        "hardware": machine.profile.id,
+        "model": deployment.model.name,
+        "phase": phase,
+        "batch": batch,
+        "context": context,
+        "new_tokens": new_tokens,
+        "tensor_parallel": tp,
+        "expert_parallel": ep,
+        "routing": routing,
+        "encoder_positions": encoder_positions,
+        "weight_dtype": weight_dtype,
+        "kv_dtype": kv_dtype,
+        "calibration": calibration,
+    }
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: study.document(question),
+        columns=lambda: study.columns,
+        text=lambda: f"{study.text}\nBasis: {study.basis}.\n\n{render(_readable(study.columns), fmt)}",
+    )
 
 
 _TIMES: Final = {"time_s": "time", "time_low_s": "from", "time_high_s": "to"}

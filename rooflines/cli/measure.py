@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import click
 
 from rooflines.cli.lazy import LazyGroup
-from rooflines.cli.options import emit, parse_integers
+from rooflines.cli.options import emit, parse_integers, together
 from rooflines.cli.progress import progress_bar
 from rooflines.errors import InputError
 from rooflines.units import parse_quantity
@@ -33,22 +32,12 @@ def measure() -> None:
     """Time this machine and what runs on it."""
 
 
-def device_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add ``--device`` and ``--threads``."""
-    for option in (
-        click.option(
-            "--threads",
-            default=1,
-            show_default=True,
-            type=click.IntRange(1, 4096),
-            help="Threads that compute.",
-        ),
-        click.option(
-            "--device", default="cpu", show_default=True, metavar="cpu|cuda", help="Where to compute."
-        ),
-    ):
-        command = option(command)
-    return command
+device_options: Final = together(
+    click.option("--device", default="cpu", show_default=True, metavar="cpu|cuda", help="Where to compute."),
+    click.option(
+        "--threads", default=1, show_default=True, type=click.IntRange(1, 4096), help="Threads that compute."
+    ),
+)
 
 
 @click.command("machine")

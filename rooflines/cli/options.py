@@ -11,7 +11,10 @@ from typing import Any, Final
 import click
 
 from rooflines.errors import FileFormatError, InputError
-from rooflines.output.tables import FORMATS
+from rooflines.output.tables import FORMATS, Columns, document_text, render
+
+Command = Callable[..., Any]
+Decorator = Callable[[Command], Command]
 
 _MOST_VALUES: Final = 10_000
 # Sequences or positions beyond it are a slip of the keyboard.
@@ -48,86 +51,100 @@ def parse_integers(text: str, what: str, least: int) -> tuple[int, ...]:
     return tuple(sorted(values))
 
 
-def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--format``."""
-    return click.option(
-        "--format",
-        "fmt",
-        type=click.Choice(FORMATS),
-        default="text",
+def together(*options: Decorator) -> Decorator:
+    """Several options as one, in the order in which the help shows them."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+files_argument: Final = click.argument(
+    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
+)
+format_option: Final = click.option(
+    "--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True, help="How to print it."
+)
+output_option: Final = click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead."
+)
+rows_option: Final = click.option(
+    "--rows",
+    "rows_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write every row with its prediction to this CSV file.",
+)
+html_option: Final = click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write one self-contained page with figures, to mail or attach.",
+)
+hardware_option: Final = click.option(
+    "--hardware", required=True, metavar="NAME|FILE", help="Device: see `rooflines hardware list`."
+)
+calibration_option: Final = click.option(
+    "--calibration",
+    default="auto",
+    show_default=True,
+    metavar="auto|none|textbook|NAME|FILE",
+    help="auto: measured on the device, else on its class; none: transferable defaults; textbook: datasheet.",
+)
+# How a model is served.
+deployment_options: Final = together(
+    click.option("--tp", default=1, show_default=True, type=int, help="Tensor-parallel degree."),
+    click.option(
+        "--weight-dtype", metavar="DTYPE", help="Format of the linear layers (default: checkpoint's)."
+    ),
+    click.option("--kv-dtype", metavar="DTYPE", help="Format of cached keys and values."),
+    click.option(
+        "--overhead", default="0 s", show_default=True, help="Host time per pass, such as '300 us'."
+    ),
+)
+# What matters to mixtures of experts and encoder-decoders.
+architecture_options: Final = together(
+    click.option("--ep", default=1, show_default=True, type=int, help="Expert-parallel degree."),
+    click.option(
+        "--routing",
+        default="uniform",
         show_default=True,
-        help="How to print it.",
-    )(command)
+        metavar="uniform|powerlaw:A|correlated:RHO",
+        help="Which experts the tokens of a pass hit.",
+    ),
+    click.option(
+        "--encoder-positions", type=click.IntRange(min=1), help="Encoder positions of each sequence (T5)."
+    ),
+)
 
 
-def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--output``."""
-    return click.option(
-        "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file instead."
-    )(command)
+def emit_answer(
+    fmt: str,
+    output: Path | None,
+    *,
+    document: Callable[[], Mapping[str, Any]],
+    columns: Callable[[], Columns],
+    text: Callable[[], str],
+) -> None:
+    """Print an answer, or write it to a file.
 
+    Args:
+        fmt: what was asked for.
+        output: where to; None prints it.
+        document: all of it, for JSON.
+        columns: its main table, for CSV.
+        text: what people read, in text or Markdown.
 
-def html_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--html``."""
-    return click.option(
-        "--html",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Also write one self-contained page with figures, to mail or attach.",
-    )(command)
-
-
-def hardware_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--hardware``."""
-    return click.option(
-        "--hardware", required=True, metavar="NAME|FILE", help="Device: see `rooflines hardware list`."
-    )(command)
-
-
-def calibration_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--calibration``."""
-    return click.option(
-        "--calibration",
-        default="auto",
-        show_default=True,
-        metavar="auto|none|textbook|NAME|FILE",
-        help="auto: measured on the device, else on its class; none: transferable defaults; textbook: "
-        "datasheet.",
-    )(command)
-
-
-def deployment_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how a model is served."""
-    for option in (
-        click.option(
-            "--overhead", default="0 s", show_default=True, help="Host time per pass, such as '300 us'."
-        ),
-        click.option("--kv-dtype", metavar="DTYPE", help="Format of cached keys and values."),
-        click.option(
-            "--weight-dtype", metavar="DTYPE", help="Format of the linear layers (default: checkpoint's)."
-        ),
-        click.option("--tp", default=1, show_default=True, type=int, help="Tensor-parallel degree."),
-    ):
-        command = option(command)
-    return command
-
-
-def architecture_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that matter to mixtures of experts and encoder-decoders."""
-    for option in (
-        click.option(
-            "--encoder-positions", type=click.IntRange(min=1), help="Encoder positions of each sequence (T5)."
-        ),
-        click.option(
-            "--routing",
-            default="uniform",
-            show_default=True,
-            metavar="uniform|powerlaw:A|correlated:RHO",
-            help="Which experts the tokens of a pass hit.",
-        ),
-        click.option("--ep", default=1, show_default=True, type=int, help="Expert-parallel degree."),
-    ):
-        command = option(command)
-    return command
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if fmt == "json":
+        emit(document_text(document()), output)
+    elif fmt == "csv":
+        emit(render(columns(), fmt), output)
+    else:
+        emit(text(), output)
 
 
 def emit(text: str, output: Path | None) -> None:
@@ -143,11 +160,6 @@ def emit(text: str, output: Path | None) -> None:
         output.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {output}: {error.strerror}") from None
-
-
-def document_text(document: Mapping[str, Any]) -> str:
-    """A result as JSON."""
-    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def read_document(path: Path, what: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rooflines.cli.options import document_text, emit, format_option, output_option, parse_integers
+from rooflines.cli.options import emit_answer, format_option, output_option, parse_integers
 from rooflines.output.tables import render
 
 
@@ -35,16 +35,17 @@ def speedup(
 
     lengths = parse_integers(draft_length, "draft length", 0)
     study = study_speedup(parse_acceptance(acceptance), lengths, cost_ratio, verify_cost, overhead)
-    if fmt == "json":
-        question = {
-            "acceptance": acceptance,
-            "draft_lengths": list(lengths),
-            "cost_ratio": cost_ratio,
-            "verify_cost": verify_cost,
-            "overhead": overhead,
-        }
-        emit(document_text(study.document(question)), output)
-    elif fmt == "csv":
-        emit(render(study.columns, fmt), output)
-    else:
-        emit(f"{study.text}\n\n{render(study.columns, fmt)}", output)
+    question = {
+        "acceptance": acceptance,
+        "draft_lengths": list(lengths),
+        "cost_ratio": cost_ratio,
+        "verify_cost": verify_cost,
+        "overhead": overhead,
+    }
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: study.document(question),
+        columns=lambda: study.columns,
+        text=lambda: f"{study.text}\n\n{render(study.columns, fmt)}",
+    )

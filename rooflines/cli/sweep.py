@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from rooflines.cli.lazy import LazyGroup
-from rooflines.cli.options import document_text, emit, format_option, output_option
+from rooflines.cli.options import emit, format_option, output_option
 from rooflines.cli.progress import progress_bar
+from rooflines.output.tables import document_text, render
 
 if TYPE_CHECKING:
     from rooflines.studies.sweep.run import SweepOutcome
@@ -84,7 +85,6 @@ def best_command(
     folder: Path, by: str, goal: str, where: tuple[str, ...], partial: bool, fmt: str, output: Path | None
 ) -> None:
     """The best row of each group."""
-    from rooflines.output.tables import render
     from rooflines.studies.sweep.best import best_rows
 
     names = tuple(filter(None, (name.strip() for name in by.split(","))))
@@ -112,8 +112,6 @@ def _telling(columns: dict[str, list[object]], kept: set[str]) -> dict[str, list
 
 def _outcome_text(outcome: SweepOutcome, fmt: str) -> str:
     """What a run did, in any of the formats."""
-    from rooflines.output.tables import render
-
     if fmt == "json":
         return document_text(outcome.document())
     if fmt == "csv":

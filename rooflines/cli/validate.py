@@ -8,7 +8,14 @@ from typing import Final
 import click
 
 from rooflines.cli.lazy import LazyGroup
-from rooflines.cli.options import document_text, emit, format_option, output_option
+from rooflines.cli.options import (
+    emit,
+    emit_answer,
+    files_argument,
+    format_option,
+    output_option,
+    rows_option,
+)
 
 # Subcommand -> (where it is, its line in the help), imported only when it runs.
 SUBCOMMANDS: Final[dict[str, tuple[str, str]]] = {
@@ -37,9 +44,7 @@ def validate() -> None:
 
 
 @click.command()
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
-)
+@files_argument
 @click.option(
     "--calibration",
     default="auto",
@@ -47,12 +52,7 @@ def validate() -> None:
     metavar="auto|none|textbook|NAME|FILE",
     help="auto: that of each group's own software stack where there is one.",
 )
-@click.option(
-    "--rows",
-    "rows_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every row with its prediction to this CSV file.",
-)
+@rows_option
 @format_option
 @output_option
 def kernels(
@@ -71,9 +71,10 @@ def kernels(
     found = validate_kernels(files, calibration)
     if rows_file is not None:
         emit(render(row_columns(found.judged), "csv"), rows_file)
-    if fmt == "json":
-        emit(document_text(document(found)), output)
-    elif fmt == "csv":
-        emit(render(verdict_columns(found.verdicts), fmt), output)
-    else:
-        emit(kernel_validation_text(found, fmt), output)
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: document(found),
+        columns=lambda: verdict_columns(found.verdicts),
+        text=lambda: kernel_validation_text(found, fmt),
+    )

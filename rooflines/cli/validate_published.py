@@ -6,23 +6,21 @@ from pathlib import Path
 
 import click
 
-from rooflines.cli.options import calibration_option, document_text, emit, format_option, output_option
-
-_FILES = click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
-)
-_ROWS = click.option(
-    "--rows",
-    "rows_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every row with its prediction to this CSV file.",
+from rooflines.cli.options import (
+    calibration_option,
+    emit,
+    emit_answer,
+    files_argument,
+    format_option,
+    output_option,
+    rows_option,
 )
 
 
 @click.command()
-@_FILES
+@files_argument
 @calibration_option
-@_ROWS
+@rows_option
 @format_option
 @output_option
 def speedups(
@@ -46,17 +44,18 @@ def speedups(
     found = validate_speedups(files, lambda device: make_machine(device, calibration))
     if rows_file is not None:
         emit(render(row_columns(found.predicted), "csv"), rows_file)
-    if fmt == "json":
-        emit(document_text(document(found)), output)
-    elif fmt == "csv":
-        emit(render(verdict_columns(found.verdicts), fmt), output)
-    else:
-        emit(speedups_text(found, fmt), output)
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: document(found),
+        columns=lambda: verdict_columns(found.verdicts),
+        text=lambda: speedups_text(found, fmt),
+    )
 
 
 @click.command()
-@_FILES
-@_ROWS
+@files_argument
+@rows_option
 @format_option
 @output_option
 def acceptance(files: tuple[Path, ...], rows_file: Path | None, fmt: str, output: Path | None) -> None:
@@ -76,9 +75,10 @@ def acceptance(files: tuple[Path, ...], rows_file: Path | None, fmt: str, output
     found = validate_acceptance(files)
     if rows_file is not None:
         emit(render(acceptance_columns(found.judged), "csv"), rows_file)
-    if fmt == "json":
-        emit(document_text(acceptance_document(found)), output)
-    elif fmt == "csv":
-        emit(render(source_columns(found.judged), fmt), output)
-    else:
-        emit(acceptance_text(found, fmt), output)
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: acceptance_document(found),
+        columns=lambda: source_columns(found.judged),
+        text=lambda: acceptance_text(found, fmt),
+    )

@@ -6,20 +6,21 @@ from pathlib import Path
 
 import click
 
-from rooflines.cli.options import calibration_option, document_text, emit, format_option, output_option
+from rooflines.cli.options import (
+    calibration_option,
+    emit,
+    emit_answer,
+    files_argument,
+    format_option,
+    output_option,
+    rows_option,
+)
 
 
 @click.command()
-@click.argument(
-    "files", nargs=-1, required=True, metavar="FILE...", type=click.Path(dir_okay=False, path_type=Path)
-)
+@files_argument
 @calibration_option
-@click.option(
-    "--rows",
-    "rows_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write every row with its prediction to this CSV file.",
-)
+@rows_option
 @format_option
 @output_option
 def serving(
@@ -49,9 +50,10 @@ def serving(
     )
     if rows_file is not None:
         emit(render(row_columns(predicted), "csv"), rows_file)
-    if fmt == "json":
-        emit(document_text(serving_document(predicted, left_out)), output)
-    elif fmt == "csv":
-        emit(render(verdict_columns(judge_serving(predicted)), fmt), output)
-    else:
-        emit(serving_text(predicted, left_out, fmt), output)
+    emit_answer(
+        fmt,
+        output,
+        document=lambda: serving_document(predicted, left_out),
+        columns=lambda: verdict_columns(judge_serving(predicted)),
+        text=lambda: serving_text(predicted, left_out, fmt),
+    )

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from rooflines.errors import InputError
 from rooflines.units import Dimension, format_quantity
@@ -65,6 +65,11 @@ def render(columns: Columns, fmt: str, title: str | None = None) -> str:
     body = _markdown(columns, cells, right) if fmt == "markdown" else _text(columns, cells, right)
     heading = [f"**{title}**" if fmt == "markdown" else title, ""] if title else []
     return "\n".join([*heading, *body])
+
+
+def document_text(document: Mapping[str, Any]) -> str:
+    """An answer as JSON."""
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def quantities(values: Iterable[object], dimension: Dimension) -> list[Quantity | None]:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from rooflines.cli.options import document_text, emit, parse_integers, read_document
+from rooflines.cli.options import emit, parse_integers, read_document
 from rooflines.errors import FileFormatError, InputError
+from rooflines.output.tables import document_text
 
 
 @pytest.mark.parametrize(
