@@ -9,6 +9,7 @@ from typing import Any, Final
 from rooflines.errors import InputError
 from rooflines.output.tables import Columns, quantities, render
 from rooflines.studies.plan import Plan
+from rooflines.studies.plan_price import SCHEDULE_SLACK
 
 # Columns of the tables, with their titles.
 _SHOWN: Final = {
@@ -74,6 +75,9 @@ _MARGINAL: Final = {
 }
 
 
+SCHEDULE_TITLE: Final = f"Draft by batch (within {SCHEDULE_SLACK:.0%} of the best)"
+
+
 def plan_text(answer: Plan, fmt: str) -> str:
     """A plan in any of the formats.
 
@@ -103,7 +107,7 @@ def plan_tables(answer: Plan) -> dict[str, Columns]:
         "Cycles": _cycles(answer),
         "Memory of one device": _memory(answer),
         "What would change the answer": _break_even(answer),
-        **({"Draft by batch": _schedule(answer)} if answer.schedule else {}),
+        **({SCHEDULE_TITLE: _schedule(answer)} if answer.schedule else {}),
         **_asked_for(answer),
     }
 

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 # The search for the crossover ends at the largest batch that fits, and here at the latest: engines cap
 # concurrent sequences well below (vLLM's `max_num_seqs` defaults to 256 or 1024).
 LARGEST_SEARCHED: Final = 2048
+# What a draft of a schedule may lose against the best of its batch: far below what predictions resolve.
+SCHEDULE_SLACK: Final = 0.01
 # Columns that hold even where the configuration does not fit.
 _WITHOUT_TIME: Final = ("acceptance", "tokens_per_cycle", "extrapolated")
 Grid = np.ndarray[tuple[int, ...], Any]
@@ -224,9 +226,10 @@ def _memory_rows(
 
 
 def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
-    """The best drafter and draft length of every batch that was searched, equal neighbours merged.
+    """Drafter and draft length of every batch that was searched, in the fewest ranges near the best.
 
-    `speedup` is the least among the batches of an entry; draft length 0 means plain decoding.
+    `speedup` is the least among the batches of an entry; draft length 0 means plain decoding. No choice is
+    slower than plain decoding.
     """
     longest = max((one.search.largest_batch for one in priced), default=0)
     if not longest:
@@ -236,7 +239,8 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
     for one in priced:
         for index, length in enumerate(one.search.draft_lengths):
             column = np.full(longest, -np.inf)
-            column[: one.search.largest_batch] = one.search.speedups[:, index]
+            found = one.search.speedups[:, index]
+            column[: one.search.largest_batch] = np.where(found >= 1.0, found, -np.inf)
             choices.append((one.name, length))
             columns.append(column)
     return [
@@ -247,5 +251,5 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
             "draft_length": choices[entry.choice][1],
             "speedup": entry.speedup,
         }
-        for entry in best_by_batch(range(1, longest + 1), np.stack(columns, axis=1))
+        for entry in best_by_batch(range(1, longest + 1), np.stack(columns, axis=1), SCHEDULE_SLACK)
     ]

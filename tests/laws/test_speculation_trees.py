@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.marginal import marginal_value
-from rooflines.speculation.schedule import schedule_draft_length
+from rooflines.speculation.schedule import best_by_batch, schedule_draft_length
 from rooflines.speculation.tree_search import candidate_tree, greedy_tree, rerank, sequoia_table
 from rooflines.speculation.trees import DraftTree
 from rooflines.speculation.verify_length import (
@@ -161,6 +161,28 @@ def test_a_further_token_pays_where_its_tokens_per_cost_exceed_the_speedup_befor
     clear = np.abs(worth) > 1e-9
     assert np.array_equal(value.pays[clear], worth[clear] > 0)
     assert value.speedup_gain.sum() == pytest.approx(value.speedup[-1] - 1.0)
+
+
+def fewest(allowed):
+    """Fewest ranges of allowed columns, over every way to go from one to the next."""
+    ranges = np.where(allowed[0], 1.0, np.inf)
+    for row in allowed[1:]:
+        ranges = np.where(row, np.minimum(ranges, ranges.min() + 1.0), np.inf)
+    return ranges.min()
+
+
+@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1), st.floats(0.0, 0.3))
+def test_a_schedule_has_the_fewest_ranges_that_its_slack_allows(batches, choices, seed, slack):
+    speedups = np.random.default_rng(seed).uniform(0.7, 1.3, (batches, choices))
+    entries = best_by_batch(range(1, batches + 1), speedups, slack)
+    allowed = speedups >= (1.0 - slack) * speedups.max(axis=1, keepdims=True)
+    assert len(entries) == fewest(allowed)
+    assert [entry.first_batch for entry in entries] == [1, *(e.last_batch + 1 for e in entries[:-1])]
+    assert entries[-1].last_batch == batches
+    for entry in entries:
+        rows = slice(entry.first_batch - 1, entry.last_batch)
+        assert allowed[rows, entry.choice].all()
+        assert entry.speedup == speedups[rows, entry.choice].min()
 
 
 @given(st.floats(0.05, 0.99), st.floats(0.001, 0.05), st.integers(1, 10))

@@ -43,6 +43,26 @@ def test_equal_neighbours_are_merged_with_their_least_speedup():
     )
 
 
+def test_a_gain_within_the_slack_starts_no_range_and_one_beyond_it_does():
+    speedups = np.array([[2.0, 1.99], [1.99, 2.0], [2.0, 1.99], [1.9, 2.0]])
+    assert len(best_by_batch([1, 2, 3, 4], speedups)) == 4
+    assert best_by_batch([1, 2, 3, 4], speedups, 0.01) == (ScheduleEntry(1, 4, 1, 1.99),)
+    assert best_by_batch([1, 2, 3, 4], speedups, 0.004) == best_by_batch([1, 2, 3, 4], speedups)
+
+
+def test_ranges_meet_where_the_least_is_lost():
+    falling = np.array([2.0, 2.0, 2.0, 1.97, 1.95, 1.8])
+    steady = np.array([1.8, 1.98, 1.99, 1.98, 1.96, 1.95])
+    met = best_by_batch(range(1, 7), np.stack([falling, steady], axis=1), 0.02)
+    assert met == (ScheduleEntry(1, 3, 0, 2.0), ScheduleEntry(4, 6, 1, 1.95))
+
+
+def test_what_may_not_be_chosen_is_in_no_range():
+    speedups = np.array([[1.0, 1.3], [1.0, -np.inf], [1.0, 1.005]])
+    entries = best_by_batch([1, 2, 3], speedups, 0.01)
+    assert entries == (ScheduleEntry(1, 1, 1, 1.3), ScheduleEntry(2, 3, 0, 1.0))
+
+
 @pytest.mark.parametrize(
     ("batches", "longest", "says"),
     [([], 3, "at least one batch"), ([4, 2], 3, "rising"), ([0], 3, "batch is 0"), ([1], -1, "longest")],

@@ -98,7 +98,7 @@ class TestSeveralDrafters:
 
 
 class TestSchedule:
-    def test_every_batch_has_its_best_draft(self, plan):
+    def test_every_batch_has_a_draft_that_is_nearly_the_best(self, plan):
         """Against pricing single batches of the ranges, one drafter and length after another."""
         target = make_deployment("llama-3.1-8b", make_machine("h100-sxm5-80gb", "none"))
         given = assign_acceptance(QUESTION.acceptance, QUESTION.drafters)
@@ -110,10 +110,10 @@ class TestSchedule:
                     for length in QUESTION.draft_lengths:
                         times = cycle_times(target, drafter, float(batch), 2048.0, float(length))
                         found[text, length] = float(cycle(times, one.rates).speedup)
-                best = max(found, key=found.get)
+                chosen = found[entry["drafter"], entry["draft_length"]]
                 if batch <= min(row["largest_batch"] for row in plan.memory):
-                    assert (entry["drafter"], entry["draft_length"]) == best
-                    assert entry["speedup"] <= found[best] * (1 + 1e-12)
+                    assert chosen >= 0.99 * max(found.values())
+                    assert 1.0 <= entry["speedup"] <= chosen * (1 + 1e-12)
 
     def test_ranges_follow_each_other_without_a_gap_and_differ(self, plan):
         assert plan.schedule[0]["first_batch"] == 1
@@ -136,6 +136,22 @@ class TestSchedule:
         lengths = [entry["draft_length"] for entry in alone.schedule]
         assert len(lengths) > 2
         assert lengths == sorted(lengths, reverse=True)
+
+    def test_experts_whose_tiles_change_with_the_batch_have_few_ranges(self):
+        mixture = replace(
+            QUESTION,
+            hardware="b200",
+            target="deepseek-v3",
+            drafters=("mtp",),
+            acceptance="0.8",
+            draft_lengths=tuple(range(1, 9)),
+            tensor_parallel=8,
+            calibration="auto",
+        )
+        schedule = make_plan(mixture).schedule
+        lengths = [entry["draft_length"] for entry in schedule]
+        assert len(schedule) <= 8
+        assert lengths[0] - lengths[-1] > 3
 
     def test_where_nothing_fits_there_is_none(self):
         assert make_plan(replace(QUESTION, target="llama-3.1-70b")).schedule == []
