@@ -126,7 +126,7 @@ def most_sequences(engine: Engine, workload: Workload) -> int:
     Raises:
         DoesNotFitError: not even one sequence of the mean, or of the greatest, length fits.
     """
-    held = _positions_held(engine)
+    held = positions_held(engine)
     room, alone = (
         largest_batch(engine.target, engine.drafter, context, held, reserve=engine.reserve)
         for context in (workload.mean_context, workload.longest)
@@ -141,7 +141,7 @@ def most_sequences(engine: Engine, workload: Workload) -> int:
     return min(room, engine.max_sequences)
 
 
-def _positions_held(engine: Engine) -> float:
+def positions_held(engine: Engine) -> float:
     """Drafted positions of a sequence that are cached until they are judged: a tree holds all its nodes."""
     longest = float(max(engine.schedule.lengths))
     if engine.drafter is None or not longest:
