@@ -9,16 +9,14 @@ from typing import Final
 
 import click
 
+from rooflines.cli.options import emit, format_option, output_option
 from rooflines.hardware.catalogue import hardware_files, list_hardware, load_hardware, read_profile
 from rooflines.hardware.lint import Finding, lint_names, lint_profile
 from rooflines.hardware.profile import HardwareProfile, Statement
-from rooflines.output.tables import FORMATS, render
+from rooflines.output.tables import render
 from rooflines.units import Dimension, format_quantity
 
 _FOR_PEOPLE: Final = ("text", "markdown")
-_format = click.option(
-    "--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True, help="How to print it."
-)
 Column = Sequence[object]
 
 
@@ -28,14 +26,15 @@ def hardware() -> None:
 
 
 @hardware.command("list")
-@_format
-def list_command(fmt: str) -> None:
+@format_option
+@output_option
+def list_command(fmt: str, output: Path | None) -> None:
     """List the devices: memory, bandwidth, dense peaks and ridge point (bf16; fp16 where bf16 is missing).
 
     Devices of your own come from the folders named in ROOFLINES_HARDWARE.
     """
     profiles = [load_hardware(name) for name in list_hardware()]
-    click.echo(render(_overview(profiles, people=fmt in _FOR_PEOPLE), fmt))
+    emit(render(_overview(profiles, people=fmt in _FOR_PEOPLE), fmt), output)
 
 
 @hardware.command("show")
@@ -43,45 +42,53 @@ def list_command(fmt: str) -> None:
 @click.option(
     "--calibration", is_flag=True, help="Show the constants that were fitted on it, or on its class, instead."
 )
-@_format
-def show_command(name: str, calibration: bool, fmt: str) -> None:
+@format_option
+@output_option
+def show_command(name: str, calibration: bool, fmt: str, output: Path | None) -> None:
     """Show every number of a device with its basis and source.
 
     NAME is an id, an alias (h100-sxm) or the path of a TOML file.
     """
     profile = load_hardware(name)
     if calibration:
-        _show_calibration(profile, fmt)
+        emit(_calibration_text(profile, fmt), output)
         return
     if profile.status == "announced":
         click.echo(f"warning: {profile.id} is announced, not shipping: its numbers may change", err=True)
     rows = _rows(profile, people=fmt in _FOR_PEOPLE)
     columns = {column: [row.get(column) for row in rows] for column in _COLUMNS}
     if fmt not in _FOR_PEOPLE:
-        click.echo(render(columns, fmt))
+        emit(render(columns, fmt), output)
         return
-    shown = ("field", "value", "basis", "source")
-    click.echo(render({column: columns[column] for column in shown}, fmt, f"{profile.name} ({profile.id})"))
+    shown = {column: columns[column] for column in ("field", "value", "basis", "source")}
     remarks = [f"{row['field']}: {_remark(row)}" for row in rows if _remark(row)]
     remarks += [
         f"{', '.join(one.fields)}: not as {one.rule} expects: {one.reason}" for one in profile.exceptions
     ]
-    _echo_section("Also called", profile.aliases)
-    _echo_section("Notes", remarks)
-    _echo_section("Sources", [f"{key}: {words}" for key, words in profile.sources.items()])
+    sections = (
+        ("Also called", profile.aliases),
+        ("Notes", remarks),
+        ("Sources", [f"{key}: {words}" for key, words in profile.sources.items()]),
+    )
+    parts = [render(shown, fmt, f"{profile.name} ({profile.id})")]
+    parts += [
+        "\n".join([f"{title}:", *(f"- {line}" for line in lines)]) for title, lines in sections if lines
+    ]
+    emit("\n\n".join(parts), output)
 
 
-def _show_calibration(profile: HardwareProfile, fmt: str) -> None:
+def _calibration_text(profile: HardwareProfile, fmt: str) -> str:
     from rooflines.hardware.calibration_files import calibration_of, calibrations_of, transferable_calibration
     from rooflines.output.calibration_tables import calibrations_report
     from rooflines.timing.machine import calibrated_machine, default_machine
 
     chosen = calibration_of(profile.id)
     listed = calibrations_of(profile.id) or (chosen or transferable_calibration(),)
-    if fmt in _FOR_PEOPLE:
-        machine = calibrated_machine(profile, chosen) if chosen else default_machine(profile)
-        click.echo(f"{profile.name} ({profile.id}), --calibration auto: {machine.basis}\n")
-    click.echo(calibrations_report(listed, fmt))
+    report = calibrations_report(listed, fmt)
+    if fmt not in _FOR_PEOPLE:
+        return report
+    machine = calibrated_machine(profile, chosen) if chosen else default_machine(profile)
+    return f"{profile.name} ({profile.id}), --calibration auto: {machine.basis}\n\n{report}"
 
 
 @hardware.command("lint")
@@ -222,8 +229,3 @@ def _ridge_row(profile: HardwareProfile, dtype: str) -> dict[str, object]:
 def _remark(row: dict[str, object]) -> str:
     stated = f'the source prints "{row["stated"]}"' if row.get("stated") else ""
     return "; ".join(str(part) for part in (stated, row.get("note")) if part)
-
-
-def _echo_section(title: str, lines: Sequence[str]) -> None:
-    if lines:
-        click.echo("\n".join(["", f"{title}:", *(f"- {line}" for line in lines)]))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Final, cast
 
 import click
 
+from rooflines.cli.options import emit, format_option, output_option
 from rooflines.errors import FileFormatError
 from rooflines.models.catalogue import list_presets
 from rooflines.models.describe import (
@@ -21,7 +21,7 @@ from rooflines.models.drafters import DrafterSpec, Method
 from rooflines.models.layer import Layer
 from rooflines.models.readers import open_config, read_model
 from rooflines.models.spec import ModelSpec
-from rooflines.output.tables import FORMATS, render
+from rooflines.output.tables import document_text, render
 from rooflines.units import format_quantity
 
 SCHEMA_VERSION: Final = 1
@@ -39,9 +39,6 @@ _LABELS: Final = {
     "state_bytes": "constant state per sequence",
     "not_counted": "not counted",
 }
-_format = click.option(
-    "--format", "fmt", type=click.Choice(FORMATS), default="text", show_default=True, help="How to print it."
-)
 
 
 @click.group()
@@ -50,8 +47,9 @@ def models() -> None:
 
 
 @models.command("list")
-@_format
-def list_command(fmt: str) -> None:
+@format_option
+@output_option
+def list_command(fmt: str, output: Path | None) -> None:
     """List the presets: parameters, weights and cache in the formats of their checkpoints."""
     specs = [read_model(name) for name in list_presets()]
     people = fmt in _FOR_PEOPLE
@@ -65,12 +63,11 @@ def list_command(fmt: str) -> None:
         _unit("weights", people, "bytes"): [_bytes(spec.weight_bytes, people) for spec in specs],
         _unit("kv per token", people, "bytes"): [_bytes(spec.kv_bytes_per_token(), people) for spec in specs],
     }
-    click.echo(render(columns, fmt))
+    emit(render(columns, fmt), output)
 
 
 @models.command("show")
 @click.argument("source", metavar="NAME|PATH")
-@_format
 @click.option(
     "--context", type=click.IntRange(min=1), help="Positions per sequence, for the size of the cache."
 )
@@ -81,8 +78,15 @@ def list_command(fmt: str) -> None:
     type=click.Choice(list(READERS)),
     help="Read it as a drafter head that drafts in this way, where the config itself does not say so.",
 )
+@format_option
+@output_option
 def show_command(
-    source: str, fmt: str, context: int | None, kv_dtype: str | None, method: str | None
+    source: str,
+    context: int | None,
+    kv_dtype: str | None,
+    method: str | None,
+    fmt: str,
+    output: Path | None,
 ) -> None:
     """Show parameters, bytes and layers of a model or drafter.
 
@@ -101,17 +105,19 @@ def show_command(
     if fmt == "json":
         entries = {"layers": _entries(layers, hidden, dtype), "encoder": _entries(encoder, hidden, dtype)}
         numbers = {key: _whole(value) for key, value in facts.items()}
-        click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **numbers, **entries}, indent=2))
+        emit(document_text({"schema_version": SCHEMA_VERSION, **numbers, **entries}), output)
         return
     people = fmt in _FOR_PEOPLE
     shown = {key: value for key, value in facts.items() if not (people and value in (None, [], 0))}
     values = [_readable(key, value) if people else _flat(value) for key, value in shown.items()]
     names = [_LABELS.get(key, key.replace("_", " ")) if people else key for key in shown]
-    click.echo(render({"field": names, "value": values}, fmt))
-    for title, part in (("", layers), ("Encoder", encoder)):
-        if people and part:
-            click.echo()
-            click.echo(render(_layer_table(part, hidden, dtype), fmt, title or None))
+    tables = [render({"field": names, "value": values}, fmt)]
+    tables += [
+        render(_layer_table(part, hidden, dtype), fmt, title)
+        for title, part in ((None, layers), ("Encoder", encoder))
+        if people and part
+    ]
+    emit("\n\n".join(tables), output)
 
 
 def _describes_drafter(source: str) -> bool:
