@@ -19,6 +19,8 @@ _ADAPTIVE_FILE: Final = "speculative-adaptive.json"
 # Merged in March 2026: https://github.com/NVIDIA/TensorRT-LLM/pull/10860.
 _UPPER_KEYS: Final = "pull request 10860"
 _SPS_FILE: Final = "dspark-sps.json"
+_SGLANG_ADAPTS: Final = "SGLang adapts chains of EAGLE and EAGLE3 only"
+_LLAMA_HAS_ONE: Final = "llama.cpp has one draft length for all batches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,10 @@ class Advice:
         target: the model that is sped up.
         model: the drafter's checkpoint; None where it was derived or has none.
         ranges: by batch, rising and without a gap from batch 1.
+        single: draft length for an engine that takes one for all batches; 0 is plain decoding.
         top_k: children of each expanded node of a tree; None for a chain.
-        nodes: drafted nodes of a tree that are verified, the root not counted; None for a chain.
+        nodes: drafted nodes of a tree of depth `single` that are verified, the root not counted; None for a
+            chain.
         costs: of the cycles that were planned.
     """
 
@@ -71,6 +75,7 @@ class Advice:
     target: str
     model: str | None
     ranges: tuple[Range, ...]
+    single: int
     top_k: int | None = None
     nodes: int | None = None
     costs: tuple[StepCost, ...] = ()
@@ -130,7 +135,9 @@ def _sglang(advice: Advice, method: Method) -> list[str]:
     before: list[str] = []
     after: list[str] = []
     adaptive = len(advice.ranges) > 1 and method.name in {"EAGLE", "EAGLE3"} and advice.top_k is None
-    length = advice.longest if adaptive else _first_length(advice)
+    length = advice.longest if adaptive else advice.single
+    if length == 0:
+        return [_left_off(advice, _SGLANG_ADAPTS)]
     if method.name in {"DFLASH", "DSPARK", "NGRAM"}:
         flags += [method.setting, str(method.setting_value(length))]
     else:
@@ -142,7 +149,7 @@ def _sglang(advice: Advice, method: Method) -> list[str]:
         before = _file(_ADAPTIVE_FILE, json.dumps(steps))
         flags += ["--speculative-adaptive", "--speculative-adaptive-config", _ADAPTIVE_FILE]
     else:
-        after = _one_length(advice, length, "SGLang adapts chains of EAGLE and EAGLE3 only")
+        after = _one_length(advice, _SGLANG_ADAPTS)
     if method.name == "DSPARK" and advice.costs:
         before = _file(_SPS_FILE, _sps_table(advice.costs))
         flags += ["--speculative-dspark-sps-table-path", _SPS_FILE]
@@ -167,8 +174,10 @@ def _sps_table(costs: Sequence[StepCost]) -> str:
 
 
 def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
-    # The schedule's first entry must equal max_draft_len (llm_args.py), which then bounds the others.
-    longest = advice.longest if advice.top_k is not None else _first_length(advice)
+    one_length = "a tree has no draft_len_schedule"
+    longest = advice.longest if advice.top_k is None else advice.single
+    if longest == 0:
+        return [_left_off(advice, one_length)]
     lines = ["speculative_config:", f"  decoding_type: {method.name}"]
     lines.append(f"  {method.setting}: {method.setting_value(longest)}")
     if method.needs_model:
@@ -179,9 +188,9 @@ def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
             "  use_dynamic_tree: true",
             f"  dynamic_tree_max_topK: {advice.top_k}",
         ]
-        after = _one_length(advice, longest, "a tree has no draft_len_schedule")
+        after = _one_length(advice, one_length)
     else:
-        entries, after = _draft_len_schedule(advice, longest)
+        entries, after = _draft_len_schedule(advice)
         lines += ["  draft_len_schedule:", *(f"    {last}: {length}" for last, length in entries.items())]
     costs = sorted(advice.costs, key=lambda cost: (cost.batch, cost.draft_length))
     table = [f"#   {cost.batch}, {cost.draft_length}: {cost.seconds * 1e3:.4g}" for cost in costs]
@@ -189,55 +198,59 @@ def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
     return [*lines, *after, *heading, *table]
 
 
-def _draft_len_schedule(advice: Advice, longest: int) -> tuple[dict[int, int], list[str]]:
-    """Draft lengths by the largest batch of each range, and what to know about them."""
+def _draft_len_schedule(advice: Advice) -> tuple[dict[int, int], list[str]]:
+    """Draft lengths by the largest batch of each range, and what to know about them.
+
+    The first entry must be max_draft_len (llm_args.py, `validate_draft_len_schedule_and_sort`), which bounds
+    the others; where the plan begins with another, batch 1 alone takes it.
+    """
     final = max(index for index, one in enumerate(advice.ranges) if one.draft_length > 0)
     kept = advice.ranges[: final + 1]
-    entries = {one.last: min(one.draft_length, longest) for one in kept}
+    entries = {one.last: one.draft_length for one in kept}
     notes = [
         f"# Keys are the largest batch of a range; releases before {_UPPER_KEYS} take them as the smallest.",
         f"# Beyond batch {kept[-1].last} the schedule switches speculation off.",
     ]
-    if kept[0].draft_length == 0:
-        entries[kept[0].last] = longest
-        notes.append(f"# The first entry must be max_draft_len: the plan has 0 up to batch {kept[0].last}.")
-    if any(one.draft_length > longest for one in kept):
-        notes.append(f"# No entry may exceed the first, {longest}; the plan drafts up to {advice.longest}.")
-    return _merged(entries), notes
-
-
-def _merged(entries: dict[int, int]) -> dict[int, int]:
-    """Entries keyed by the largest batch, neighbours of one length joined: capping makes them equal."""
-    last = max(entries)
-    following = dict(zip(entries, [*list(entries.values())[1:], None], strict=True))
-    return {key: length for key, length in entries.items() if key == last or length != following[key]}
+    first = kept[0].draft_length
+    if first != advice.longest:
+        entries = {**entries, 1: advice.longest}
+        notes.append(
+            f"# The first entry must be max_draft_len, {advice.longest}: the plan has {first} there."
+        )
+    return dict(sorted(entries.items())), notes
 
 
 def _llama_cpp(advice: Advice, method: Method) -> list[str]:
     if advice.top_k is not None:
         raise InputError("llama.cpp verifies chains only: plan this drafter without topk and nodes")
-    length = _first_length(advice)
+    if advice.single == 0:
+        return [_left_off(advice, _LLAMA_HAS_ONE)]
     flags = ["llama-server", "--model", advice.target, "--spec-type", method.name]
     if method.needs_model:
         flags += ["--spec-draft-model", _model(advice)]
-    flags += [method.setting, str(method.setting_value(length))]
-    return [shlex.join(flags), *_one_length(advice, length, "llama.cpp has one draft length for all batches")]
+    flags += [method.setting, str(method.setting_value(advice.single))]
+    return [shlex.join(flags), *_one_length(advice, _LLAMA_HAS_ONE)]
 
 
 def _model(advice: Advice) -> str:
     return advice.model if advice.model is not None else "PATH-OF-THE-DRAFTER"
 
 
-def _first_length(advice: Advice) -> int:
-    """The draft length at the smallest batches that draft at all."""
-    return next(one.draft_length for one in advice.ranges if one.draft_length > 0)
-
-
-def _one_length(advice: Advice, length: int, why: str) -> list[str]:
-    others = [f"{one.draft_length} at batch {one.first}..{one.last}" for one in advice.ranges]
-    if all(one.draft_length == length for one in advice.ranges):
+def _one_length(advice: Advice, why: str) -> list[str]:
+    """What the engine cannot be told, where one draft length stands for all batches."""
+    if all(one.draft_length == advice.single for one in advice.ranges):
         return []
-    return [f"# {why}: {length} is written, where the plan has {', '.join(others)}."]
+    return [f"# {why}: {advice.single} is written, where the plan has:", *_listed(advice)]
+
+
+def _left_off(advice: Advice, why: str) -> str:
+    """What to do where one draft length would have to stand for batches that lose by any."""
+    why_off = f"# {why}, and none gains over the batches asked for: leave speculation off."
+    return "\n".join([why_off, "# The plan has:", *_listed(advice)])
+
+
+def _listed(advice: Advice) -> list[str]:
+    return [f"#   batch {one.first}..{one.last}: {one.draft_length}" for one in advice.ranges]
 
 
 def _file(name: str, text: str) -> list[str]:

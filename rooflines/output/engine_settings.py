@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from rooflines.engines.settings import Advice, Range, StepCost, settings_text
@@ -44,8 +45,8 @@ def advice_of(plan: Plan) -> Advice:
         raise InputError("engines verify all that they draft: plan without a verify length to have settings")
     family, model, parameters = split_drafter(drafter)
     top_k = int(parameters.get("topk", _TOP_K.get(family, 1)))
-    longest = max(entry["draft_length"] for entry in plan.schedule)
-    is_tree = top_k > 1 and longest > 0
+    is_tree = top_k > 1 and bool(drafters)
+    single = _single_length(plan, drafter)
     return Advice(
         family=family,
         target=plan.question.target,
@@ -53,8 +54,9 @@ def advice_of(plan: Plan) -> Advice:
         ranges=tuple(
             Range(entry["first_batch"], entry["last_batch"], entry["draft_length"]) for entry in plan.schedule
         ),
+        single=single,
         top_k=top_k if is_tree else None,
-        nodes=_nodes(plan, drafter, longest) if is_tree else None,
+        nodes=_nodes(plan, drafter, single) if is_tree else None,
         costs=tuple(
             StepCost(row["batch"], row["draft_length"], round(row["verify_width"]), _cycle_s(row))
             for row in plan.rows
@@ -72,15 +74,27 @@ def split_drafter(drafter: str) -> tuple[str, str | None, dict[str, str]]:
     return family, model, parameters
 
 
+def _single_length(plan: Plan, drafter: str) -> int:
+    """The draft length that gains most over the batches asked for; 0 where none gains.
+
+    Gains multiply, so that batches of 1 and of 64 count alike. Where no batch that was asked for fits, it is
+    the one that the schedule begins with.
+    """
+    rows = [row for row in plan.rows if row["drafter"] == drafter and row["speedup"] is not None]
+    if not rows:
+        return int(plan.schedule[0]["draft_length"])
+    gains: dict[int, float] = dict.fromkeys([0, *(row["draft_length"] for row in rows)], 0.0)
+    for row in rows:
+        gains[row["draft_length"]] += math.log(row["speedup"])
+    return int(max(gains, key=lambda length: gains[length]))
+
+
 def _nodes(plan: Plan, drafter: str, depth: int) -> int:
     """Drafted nodes that are verified at a depth: the verify width without the root."""
-    widths = [
+    widths: list[float] = [
         row["verify_width"] for row in plan.rows if row["drafter"] == drafter and row["draft_length"] == depth
     ]
-    if not widths:
-        raise InputError(f"this plan has no rows of {drafter} at depth {depth}, which its schedule names")
-    width: float = widths[0]
-    return round(width) - 1
+    return round(max(widths, default=1.0)) - 1
 
 
 def _cycle_s(row: dict[str, float]) -> float:

@@ -50,13 +50,13 @@ def check_the_plain_step_is_that_of_decoding():
 
 
 def check_settings_draft_what_was_planned():
-    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3),)), "sglang")
+    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3),), 3), "sglang")
     assert "--speculative-num-steps 3 " in text
     assert "--speculative-num-draft-tokens 4" in text
 
 
 def check_schedules_end_with_their_range():
-    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3), Range(9, 64, 1))), "trtllm")
+    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3), Range(9, 64, 1)), 3), "trtllm")
     assert "    8: 3\n    64: 1\n" in text
 
 
@@ -124,8 +124,8 @@ def keys_taken_as_lower_bounds(monkeypatch):
     """TensorRT-LLM's schedule keyed by the smallest batch, as releases before March 2026 read it."""
     right = settings._draft_len_schedule
 
-    def wrong(advice, longest):
-        _, notes = right(advice, longest)
+    def wrong(advice):
+        _, notes = right(advice)
         return {one.first: one.draft_length for one in advice.ranges}, notes
 
     monkeypatch.setattr(settings, "_draft_len_schedule", wrong)

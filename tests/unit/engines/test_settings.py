@@ -14,8 +14,9 @@ from rooflines.errors import InputError, UnknownNameError
 RANGES = (Range(1, 16, 5), Range(17, 64, 3), Range(65, 200, 0))
 
 
-def advice(family="eagle3", ranges=RANGES, **more):
-    return Advice(family, "meta-llama/Llama-3.1-8B-Instruct", "yuhuili/EAGLE3", ranges, **more)
+def advice(family="eagle3", ranges=RANGES, single=None, **more):
+    only = ranges[0].draft_length if single is None else single
+    return Advice(family, "meta-llama/Llama-3.1-8B-Instruct", "yuhuili/EAGLE3", ranges, only, **more)
 
 
 def command(text):
@@ -98,9 +99,21 @@ def test_sglang_blocks_of_dflash_hold_the_anchor_and_those_of_dspark_do_not():
 
 
 def test_what_sglang_cannot_adapt_is_said():
-    text = settings_text(advice("independent"), "sglang")
-    assert command(text)["--speculative-num-draft-tokens"] == "6"
-    assert "# SGLang adapts chains of EAGLE and EAGLE3 only: 5 is written" in text
+    text = settings_text(advice("independent", single=3), "sglang")
+    assert command(text)["--speculative-num-steps"] == "3"
+    assert command(text)["--speculative-num-draft-tokens"] == "4"
+    assert "# SGLang adapts chains of EAGLE and EAGLE3 only: 3 is written, where the plan has:" in text
+    assert "#   batch 17..64: 3" in text.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [("llamacpp", {}), ("sglang", {"family": "independent"}), ("trtllm", {"top_k": 4, "nodes": 0})],
+)
+def test_engines_of_one_length_leave_off_what_gains_at_no_batch_asked_for(name, more):
+    lines = settings_text(advice(single=0, **more), name).splitlines()
+    assert lines[0].endswith("none gains over the batches asked for: leave speculation off.")
+    assert lines[2:] == [f"#   batch {one.first}..{one.last}: {one.draft_length}" for one in RANGES]
 
 
 def trtllm(text):
@@ -127,15 +140,15 @@ def test_tensorrt_says_since_when_keys_are_upper_bounds():
     [
         (
             (Range(1, 4, 2), Range(5, 8, 4)),
-            {8: 2},
-            "No entry may exceed the first, 2; the plan drafts up to 4",
+            {1: 4, 4: 2, 8: 4},
+            "The first entry must be max_draft_len, 4: the plan has 2 there",
         ),
         (
-            (Range(1, 4, 3), Range(5, 6, 5), Range(7, 8, 2), Range(9, 9, 3)),
-            {6: 3, 8: 2, 9: 3},
-            "No entry may exceed the first, 3; the plan drafts up to 5",
+            (Range(1, 1, 3), Range(2, 6, 5), Range(7, 8, 2), Range(9, 9, 3)),
+            {1: 5, 6: 5, 8: 2, 9: 3},
+            "The first entry must be max_draft_len, 5: the plan has 3 there",
         ),
-        ((Range(1, 4, 0), Range(5, 8, 3)), {8: 3}, "the plan has 0 up to batch 4"),
+        ((Range(1, 4, 0), Range(5, 8, 3)), {1: 3, 4: 0, 8: 3}, "max_draft_len, 3: the plan has 0 there"),
         ((Range(1, 4, 3), Range(5, 8, 0), Range(9, 16, 2)), {4: 3, 8: 0, 16: 2}, "Beyond batch 16"),
     ],
 )
@@ -143,7 +156,8 @@ def test_tensorrt_schedules_begin_with_the_longest_draft_as_its_validator_demand
     text = settings_text(advice(ranges=ranges), "trtllm")
     values, schedule = trtllm(text)
     assert schedule == entries
-    assert schedule[min(schedule)] == int(values["max_draft_len"])
+    assert schedule[min(schedule)] == int(values["max_draft_len"]) == max(schedule.values())
+    assert list(schedule) == sorted(schedule)
     assert note in text
 
 
@@ -160,10 +174,15 @@ def test_tensorrt_settings_carry_the_cost_table():
 
 
 def test_llama_has_one_length_and_says_where_the_plan_has_another():
-    text = settings_text(advice(), "llamacpp")
+    text = settings_text(advice(single=3), "llamacpp")
     flags = command(text)
-    assert (flags["--spec-type"], flags["--spec-draft-n-max"]) == ("draft-eagle3", "5")
-    assert "5 is written, where the plan has 5 at batch 1..16, 3 at batch 17..64, 0 at batch 65..200" in text
+    assert (flags["--spec-type"], flags["--spec-draft-n-max"]) == ("draft-eagle3", "3")
+    assert text.splitlines()[1:] == [
+        "# llama.cpp has one draft length for all batches: 3 is written, where the plan has:",
+        "#   batch 1..16: 5",
+        "#   batch 17..64: 3",
+        "#   batch 65..200: 0",
+    ]
     ngram = command(settings_text(advice("ngram", (Range(1, 4, 8),)), "llamacpp"))
     assert (ngram["--spec-type"], ngram["--spec-ngram-simple-size-m"]) == ("ngram-simple", "8")
     assert "--spec-draft-model" not in ngram
@@ -182,13 +201,13 @@ def test_plain_decoding_needs_no_settings(name):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_drafter_without_a_checkpoint_is_left_to_be_filled_in(name):
-    derived = Advice("independent", "target", None, (Range(1, 8, 4),))
+    derived = Advice("independent", "target", None, (Range(1, 8, 4),), 4)
     assert "PATH-OF-THE-DRAFTER" in settings_text(derived, name)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_names_with_spaces_stay_one_word(name):
-    text = settings_text(Advice("independent", "my target", "my draft", (Range(1, 8, 4),)), name)
+    text = settings_text(Advice("independent", "my target", "my draft", (Range(1, 8, 4),), 4), name)
     assert "my draft" in (text if name == "trtllm" else str(shlex.split(text.splitlines()[0])))
 
 

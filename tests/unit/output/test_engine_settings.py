@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from rooflines.errors import InputError
@@ -51,6 +52,30 @@ def test_advice_repeats_the_schedule_and_prices_cycles_as_the_plan_does(plan):
     ]
     for cost, row in zip(advice.costs, plan.rows, strict=True):
         assert cost.seconds == pytest.approx(row["cycle_cost"] * row["target_step_s"])
+
+
+@pytest.mark.parametrize("batches", [(1,), (160,), (1, 160), (40, 160)])
+def test_one_length_for_all_batches_is_the_best_of_those_asked_for(batches):
+    answer = make_plan(replace(QUESTION, batches=batches, draft_lengths=(1, 2, 4, 8), acceptance="0.6"))
+    worth = {0: 1.0}
+    for length in (1, 2, 4, 8):
+        speedups = [row["speedup"] for row in answer.rows if row["draft_length"] == length]
+        worth[length] = np.prod(speedups)
+    assert advice_of(answer).single == max(worth, key=worth.get)
+
+
+def test_lengths_asked_for_at_other_batches_differ():
+    singles = [
+        advice_of(make_plan(replace(QUESTION, batches=(batch,), draft_lengths=(1, 2, 4, 8)))).single
+        for batch in (1, 160)
+    ]
+    assert singles[0] > singles[1]
+
+
+def test_where_no_batch_asked_for_fits_the_schedule_says_what_one_length_is():
+    answer = make_plan(replace(QUESTION, batches=(100_000,)))
+    assert answer.schedule
+    assert advice_of(answer).single == answer.schedule[0]["draft_length"] > 0
 
 
 def test_an_engine_runs_one_drafter(plan):
