@@ -11,7 +11,7 @@ from rooflines.cli.options import (
     architecture_options,
     calibration_option,
     deployment_options,
-    emit,
+    emit_answer,
     format_option,
     hardware_option,
     html_option,
@@ -144,7 +144,7 @@ def capacity(
     **asked: Any,  # noqa: ANN401 - the rest is passed on by name
 ) -> None:
     """How many cards for a load, with speculation or without?"""
-    from rooflines.output.capacity_text import capacity_text
+    from rooflines.output.capacity_text import capacity_columns, capacity_text
     from rooflines.output.figures.style import file_type
     from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
 
@@ -175,7 +175,13 @@ def capacity(
 
         write_page(capacity_page(answer), html)
         click.echo(f"wrote {html}", err=True)
-    emit(capacity_text(answer, fmt), output)
+    emit_answer(
+        fmt,
+        output,
+        document=answer.document,
+        columns=lambda: capacity_columns(answer),
+        text=lambda: capacity_text(answer, fmt),
+    )
 
 
 def _other(text: str, first: ServedOption) -> ServedOption:

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rooflines.errors import InputError
-from rooflines.output.tables import Columns, quantities, render
+from rooflines.output.tables import Columns, Quantity, readable, render
 
 if TYPE_CHECKING:
     from rooflines.studies.capacity import Capacity
 
+_NAMED: Final = {"option": "option", "drafter": "drafter"}
+_MEMORY: Final = {
+    **_NAMED,
+    "weights_bytes": "weights",
+    "drafter_weights_bytes": "drafter weights",
+    "sequence_bytes": "a sequence",
+    "mean_context": "of positions",
+    "reserve_bytes": "reserve",
+    "capacity_bytes": "capacity",
+    "sequences_that_fit": "sequences that fit",
+    "sequences_at_once": "run at once",
+}
+# A column `A..B` is an interval: its ends by key.
 _FLEET: Final = {
-    "option": "option",
-    "drafter": "drafter",
-    "largest_batch": "largest batch",
+    **_NAMED,
     "saturation_requests_per_s": "saturates at requests/s",
+    "saturation_low_requests_per_s..saturation_high_requests_per_s": "saturation 90 %",
     "goodput_requests_per_s": "goodput requests/s",
+    "goodput_low_requests_per_s..goodput_high_requests_per_s": "goodput 90 %",
+    "goodput_over_plain": "over plain",
+    "goodput_over_plain_low..goodput_over_plain_high": "over plain 90 %",
     "goodput_tokens_per_s_per_card": "goodput tokens/s/card",
     "engines": "engines",
     "cards": "cards",
+    "cards_low..cards_high": "cards 90 %",
     "tokens_per_s_per_card": "tokens/s/card",
     "price_per_hour": "price/hour",
     "price_per_million_tokens": "price/M tokens",
@@ -31,23 +45,30 @@ _TIMES: Final = {
     "draft_length": "draft",
     "utilisation": "utilisation",
     "tpot_s": "TPOT",
-    "tpot_quantile_s": "TPOT at share",
+    "tpot_low_s..tpot_high_s": "TPOT 90 %",
     "ttft_s": "TTFT",
+    "ttft_low_s..ttft_high_s": "TTFT 90 %",
+}
+_SHARES: Final = {
+    "tpot_quantile_s": "TPOT at share",
     "ttft_quantile_s": "TTFT at share",
     "gap_p50_s": "step gap p50",
     "gap_p95_s": "p95",
     "gap_p99_s": "p99",
 }
 _CLOSED: Final = {
-    "option": "option",
-    "drafter": "drafter",
+    **_NAMED,
     "concurrency": "at once",
+    "waiting": "waiting",
     "requests_per_s": "requests/s",
     "batch": "batch",
     "draft_length": "draft",
     "tpot_s": "TPOT",
+    "tpot_low_s..tpot_high_s": "TPOT 90 %",
     "ttft_s": "TTFT",
+    "ttft_low_s..ttft_high_s": "TTFT 90 %",
     "tokens_per_s_per_card": "tokens/s/card",
+    "low_tokens_per_s_per_card..high_tokens_per_s_per_card": "tokens/s/card 90 %",
 }
 _EXCHANGE: Final = {
     "option": "option",
@@ -59,18 +80,18 @@ _EXCHANGE: Final = {
 }
 
 
+_INTERVALS: Final = (
+    "Intervals (in brackets, and as columns) hold 90 % of the cases: what kernels, engines and waits for the "
+    "first token were off by where they were measured"
+)
+
+
 def capacity_text(answer: Capacity, fmt: str) -> str:
-    """An answer in any of the formats.
+    """An answer as people read it, in ``text`` or ``markdown``.
 
     Raises:
         InputError: an unknown format.
     """
-    if fmt == "json":
-        return json.dumps(answer.document(), indent=2, ensure_ascii=False, allow_nan=False)
-    if fmt == "csv":
-        return render({name: [row[name] for row in answer.rows] for name in answer.rows[0]}, fmt)
-    if fmt not in ("text", "markdown"):
-        raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
     parts = [
         answer.text,
         basis_text(answer),
@@ -80,31 +101,41 @@ def capacity_text(answer: Capacity, fmt: str) -> str:
     return "\n\n".join(parts)
 
 
+def capacity_columns(answer: Capacity) -> Columns:
+    """The rows of an answer by column, for machines."""
+    return {name: [row[name] for row in answer.rows] for name in answer.rows[0]}
+
+
 def capacity_tables(answer: Capacity) -> dict[str, Columns]:
-    """The tables of an answer by title; times as `Quantity`."""
-    named = {"option": "option", "drafter": "drafter"}
-    loads = {
-        **named,
-        "rate_requests_per_s": "requests/s",
-        "overloaded": "overloaded",
-        **_TIMES,
-        "tokens_per_s_per_card": "tokens/s/card",
-    }
-    tables = {
+    """The tables of an answer by title; times and sizes as `Quantity`."""
+    share = f"{answer.question.share:.0%}"
+    by_load = {**_NAMED, "rate_requests_per_s": "requests/s", "overloaded": "overloaded"}
+    speedup = {"speedup": "speedup", "speedup_low..speedup_high": "speedup 90 %"}
+    found = {
+        "Memory of one card": _table(answer.memory, _MEMORY),
         "What each option carries and needs": _table(answer.rows, _FLEET),
-        f"One engine (share: {answer.question.share:.0%})": _table(answer.rows, {**named, **_TIMES}),
-        "One engine by load": _table(answer.loads, loads),
+        "One engine": _table(answer.rows, {**_NAMED, **_TIMES}),
+        f"One engine: times at the share of {share}": _table(answer.rows, {**_NAMED, **_SHARES}),
+        "One engine by load": _table(
+            answer.loads, {**by_load, **_TIMES, **speedup, "tokens_per_s_per_card": "tokens/s/card"}
+        ),
+        f"One engine by load: times at the share of {share}": _table(answer.loads, {**by_load, **_SHARES}),
+        "One engine by requests at once, all sent at the start": _table(answer.closed, _CLOSED),
+        "Expert exchange: decode and prefill": _table(answer.exchanges, _EXCHANGE),
     }
-    if answer.closed:
-        tables["One engine by requests at once, all sent at the start"] = _table(answer.closed, _CLOSED)
-    if answer.exchanges:
-        tables["Expert exchange: decode and prefill"] = _table(answer.exchanges, _EXCHANGE)
-    return tables
+    return {title: columns for title, columns in found.items() if _says_something(columns)}
+
+
+def _says_something(columns: Columns) -> bool:
+    """Whether a table holds more than names."""
+    return bool(set(columns) - {*_NAMED.values(), "requests/s", "overloaded"})
 
 
 def basis_text(answer: Capacity) -> str:
-    """What the numbers rest on."""
-    return f"Basis: {'; '.join(answer.basis)}."
+    """What the numbers rest on, and what their intervals mean."""
+    sure = all(row["saturation_low_requests_per_s"] is None for row in answer.rows)
+    intervals = "No intervals: nothing states how wrong these times are" if sure else _INTERVALS
+    return f"Basis: {'; '.join(answer.basis)}. {intervals}."
 
 
 def not_modeled_text(answer: Capacity) -> str:
@@ -116,10 +147,29 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Colum
     """The columns that hold anything; names that never change are left out."""
     columns: dict[str, Sequence[object]] = {}
     for key, heading in names.items():
-        values = [row[key] for row in rows]
+        values = [_cell(row, key) for row in rows]
         empty = all(value is None for value in values)
         constant = key in ("option", "drafter", "overloaded") and len(rows) > 1 and len(set(values)) == 1
         if not empty and not constant:
-            is_time = key.endswith("_s") and not key.endswith("_per_s")
-            columns[heading] = quantities(values, "s") if is_time else values
+            columns[heading] = values
     return columns
+
+
+def _cell(row: Mapping[str, Any], key: str) -> object:
+    """A value with its unit, or an interval: ``9.83 ms to 24.9 ms``."""
+    low, dots, high = key.partition("..")
+    if not dots:
+        return _quantity(key, row[key])
+    if row[low] is None:
+        return None
+    if row[high] is None:
+        return f"{readable(_quantity(low, row[low]))} to {'overload' if high.endswith('_high_s') else 'any'}"
+    return f"{readable(_quantity(low, row[low]))} to {readable(_quantity(high, row[high]))}"
+
+
+def _quantity(key: str, value: object) -> object:
+    if value is None or key.endswith("_per_s"):
+        return value
+    if key.endswith("_s"):
+        return Quantity(float(str(value)), "s")
+    return Quantity(float(str(value)), "byte") if key.endswith("_bytes") else value

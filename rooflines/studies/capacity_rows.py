@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from rooflines.serving.benchmark import WAVES, benchmark_state
+from rooflines.serving.engine import positions_held
 from rooflines.serving.fleet import Fleet, Load
 from rooflines.serving.goodput import Objective
+from rooflines.serving.memory import largest_batch, memory_fit
 from rooflines.serving.mixed import expert_exchange
 from rooflines.serving.steady import at, completions_per_s
 from rooflines.serving.workload import Workload
-from rooflines.speculation.crossover import crossover
+from rooflines.speculation.crossover import end_of, search_batches
+from rooflines.studies.capacity_intervals import (
+    STATE_ENDS,
+    Served,
+    carried_ends,
+    closed_ends,
+    draft_length_at,
+    engines_for,
+    gain_columns,
+    search_ends,
+    speedup_columns,
+    state_ends,
+)
 
 # Loads of one engine that are tabled, as shares of what it carries when it decodes plainly.
 _LOADS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -23,9 +39,8 @@ _SECONDS_PER_HOUR: Final = 3600.0
 
 
 def option_row(
-    option: str,
-    drafter: str,
-    fleet: Fleet,
+    one: Served,
+    plain: Served,
     workload: Workload,
     *,
     objective: Objective,
@@ -36,6 +51,7 @@ def option_row(
 
     Without a load, the state is that of one engine at its goodput (none where only saturation bounds it).
     """
+    fleet = one.fleet
     goodput = fleet.goodput_per_s(objective)
     per_request = fleet.cards_per_request_per_s(objective)
     engines = None if rate is None else fleet.needed(rate, objective)
@@ -47,17 +63,24 @@ def option_row(
     cards = None if engines is None else fleet.cards(engines)
     tokens = None if total is None or cards is None else total * workload.mean_output
     return {
-        "option": option,
-        "drafter": drafter,
+        "option": one.option,
+        "drafter": one.drafter,
         "cards_per_engine": fleet.cards_per_engine,
         "largest_batch": fleet.curve.max_sequences,
         "saturation_requests_per_s": fleet.saturation_per_s,
         "goodput_requests_per_s": goodput,
         "goodput_tokens_per_s_per_card": workload.mean_output / per_request if per_request > 0 else None,
+        **gain_columns(one, plain, objective),
         "engines": None if engines is None or rate is None else sum(engines),
         "prefill_engines": None if engines is None or rate is None else engines[1],
         "cards": None if rate is None else cards,
-        **_state(fleet, load, objective),
+        **carried_ends(one, workload, objective, rate),
+        **_state(one, load, objective),
+        **(
+            dict.fromkeys(STATE_ENDS)
+            if load is None or total is None or engines is None
+            else state_ends(one, load, total, engines, objective)
+        ),
         "tokens_per_s_per_card": tokens / cards if tokens and cards else None,
         "price_per_hour": price_per_hour * cards if price_per_hour and cards and rate is not None else None,
         "price_per_million_tokens": (
@@ -77,7 +100,7 @@ def _energy(fleet: Fleet, cards: int | None, tokens: float | None) -> float | No
     return tdp.value.si * cards / tokens
 
 
-def _state(fleet: Fleet, load: Load | None, objective: Objective) -> dict[str, Any]:
+def _state(one: Served, load: Load | None, objective: Objective) -> dict[str, Any]:
     """The columns of a state; empty where there is none."""
     if load is None:
         names = ("requests_per_s_per_engine", "utilisation", "batch", "batch_quantile", "draft_length")
@@ -97,7 +120,7 @@ def _state(fleet: Fleet, load: Load | None, objective: Objective) -> dict[str, A
         "utilisation": state.utilisation,
         "batch": state.batch,
         "batch_quantile": state.batch_quantile(objective.share),
-        "draft_length": int(fleet.curve.draft_length[max(round(state.batch), 1)]),
+        "draft_length": draft_length_at(one.fleet, state.batch),
         "tpot_s": state.tpot_s,
         "tpot_quantile_s": state.tpot_quantile_s(objective.share),
         "ttft_s": load.ttft_s,
@@ -108,23 +131,27 @@ def _state(fleet: Fleet, load: Load | None, objective: Objective) -> dict[str, A
     }
 
 
-def load_rows(
-    option: str, drafter: str, fleet: Fleet, plain: Fleet, workload: Workload, *, objective: Objective
-) -> list[dict[str, Any]]:
+def load_rows(one: Served, plain: Served, workload: Workload, objective: Objective) -> list[dict[str, Any]]:
     """One engine at shares of what it carries plainly: batch, draft length and times by load."""
-    rows = []
+    fleet, rows = one.fleet, []
     for share in _LOADS:
-        rate = share * plain.saturation_per_s
-        engines = (1, 0 if fleet.pool is None else math.ceil(rate / fleet.pool.saturation_per_s + 1e-9))
+        rate = share * plain.fleet.saturation_per_s
+        engines = engines_for(fleet, rate)
         load = fleet.under(rate, engines, objective)
         rows.append(
             {
-                "option": option,
-                "drafter": drafter,
+                "option": one.option,
+                "drafter": one.drafter,
                 "plain_load": share,
                 "rate_requests_per_s": rate,
                 "overloaded": load is None,
-                **_state(fleet, load, objective),
+                **_state(one, load, objective),
+                **(
+                    dict.fromkeys(STATE_ENDS)
+                    if load is None
+                    else state_ends(one, load, rate, engines, objective)
+                ),
+                **speedup_columns(one, plain, rate),
                 "tokens_per_s_per_card": None
                 if load is None
                 else rate * workload.mean_output / fleet.cards(engines),
@@ -133,58 +160,115 @@ def load_rows(
     return rows
 
 
-def stops_paying(option: str, drafter: str, fleet: Fleet, plain: Fleet, workload: Workload) -> dict[str, Any]:
+def closed_rows(one: Served, workload: Workload, concurrency: Sequence[int]) -> list[dict[str, Any]]:
+    """What a client measures that keeps so many requests running and sends all of them at the start."""
+    fleet, rows = one.fleet, []
+    for sequences in concurrency:
+        state = benchmark_state(fleet.curve, fleet.decode_tokens, float(sequences), WAVES)
+        rows.append(
+            {
+                "option": one.option,
+                "drafter": one.drafter,
+                "concurrency": sequences,
+                "waiting": max(sequences - fleet.curve.max_sequences, 0),
+                "requests_per_s": state.rate_per_s,
+                "batch": state.batch,
+                "draft_length": draft_length_at(fleet, state.batch),
+                "tpot_s": state.tpot_s,
+                "ttft_s": state.ttft_s,
+                "tokens_per_s_per_card": state.rate_per_s * workload.mean_output / fleet.cards_per_engine,
+                **closed_ends(one, workload, sequences, state),
+            }
+        )
+    return rows
+
+
+def memory_row(one: Served, workload: Workload) -> dict[str, Any]:
+    """What stands in the memory of one card, and how many sequences of the mean context fit beside it."""
+    fleet = one.fleet
+    engine, most = fleet.engine, fleet.curve.max_sequences
+    held = positions_held(engine)
+    one_each = memory_fit(
+        engine.target, engine.drafter, 1.0, workload.mean_context, held, reserve=engine.reserve
+    )
+    room = largest_batch(engine.target, engine.drafter, workload.mean_context, held, reserve=engine.reserve)
+    fixed = one_each.weights_bytes + one_each.drafter_weights_bytes
+    return {
+        "option": one.option,
+        "drafter": one.drafter,
+        "capacity_bytes": one_each.capacity_bytes,
+        "reserve_bytes": one_each.reserve_bytes,
+        "weights_bytes": one_each.weights_bytes,
+        "drafter_weights_bytes": one_each.drafter_weights_bytes,
+        "sequence_bytes": float(one_each.used_bytes) - fixed,
+        "mean_context": workload.mean_context,
+        "sequences_that_fit": room,
+        "sequences_at_once": most,
+    }
+
+
+def stops_paying(one: Served, plain: Served, workload: Workload) -> dict[str, Any]:
     """The batch and the arrival rate from which on no draft length wins, and what binds there."""
-    engine = fleet.engine
-    lengths = [length for length in engine.schedule.lengths if length > 0]
-    found: dict[str, Any] = {"option": option, "drafter": drafter}
+    engine = one.fleet.engine
+    lengths = sorted({length for length in engine.schedule.lengths if length > 0})
+    found: dict[str, Any] = {"option": one.option, "drafter": one.drafter}
     if engine.drafter is None or engine.acceptance is None or not lengths:
-        return {
-            **found,
-            "batch": 1,
-            "rate_requests_per_s": 0.0,
-            "operator": None,
-            "bound": None,
-            "searched_to": 0,
-        }
-    end = crossover(
+        names = ("batch", "batch_low", "batch_high")
+        rates = ("rate_requests_per_s", "rate_low_requests_per_s", "rate_high_requests_per_s")
+        never = dict.fromkeys(names, 1) | dict.fromkeys(rates, 0.0)
+        return {**found, **never, "operator": None, "bound": None, "searched_to": 0, "interval": False}
+    search = search_batches(
         engine.target,
         engine.drafter,
         engine.acceptance,
         lengths,
         workload.mean_context,
-        largest_batch=fleet.curve.max_sequences,
+        largest_batch=one.fleet.curve.max_sequences,
         overhead_s=engine.cycle_overhead_s,
     )
-    rate = (
-        None
-        if end.batch is None
-        else completions_per_s(plain.curve, workload.decode_tokens, float(end.batch))
+    end = end_of(search, engine.target, engine.drafter, workload.mean_context)
+    unsure = search_ends(search, one.errors)
+    low, high = (
+        (None, None)
+        if unsure is None
+        else (end_of(bound, engine.target, engine.drafter, workload.mean_context).batch for bound in unsure)
     )
+
+    def rate(batch: int | None) -> float | None:
+        if batch is None:
+            return None
+        return completions_per_s(plain.fleet.curve, workload.decode_tokens, float(batch))
+
     return {
         **found,
         "batch": end.batch,
-        "rate_requests_per_s": rate,
+        "batch_low": low,
+        "batch_high": high,
+        "rate_requests_per_s": rate(end.batch),
+        "rate_low_requests_per_s": rate(low),
+        "rate_high_requests_per_s": rate(high),
         "operator": end.operator,
         "bound": end.bound,
         "searched_to": end.searched_to,
+        "interval": unsure is not None,
     }
 
 
-def pareto_rows(option: str, drafter: str, fleet: Fleet) -> list[dict[str, Any]]:
+def pareto_rows(one: Served) -> list[dict[str, Any]]:
     """Tokens per second and card against tokens per second and user, batch by batch.
 
     Requests are replaced as they end; prefill engines count by the share that the load needs.
     """
-    curve, rows = fleet.curve, []
+    fleet, rows = one.fleet, []
+    curve = fleet.curve
     for batch in np.unique(np.geomspace(1, curve.max_sequences, _POINTS).round()):
         rate = completions_per_s(curve, fleet.decode_tokens, float(batch))
         prefill = 0.0 if fleet.pool is None else rate / fleet.pool.saturation_per_s
         per_user = rate * fleet.decode_tokens / batch
         rows.append(
             {
-                "option": option,
-                "drafter": drafter,
+                "option": one.option,
+                "drafter": one.drafter,
                 "batch": int(batch),
                 "draft_length": int(at(curve.draft_length, float(batch))),
                 "tokens_per_s_per_user": per_user,
@@ -194,10 +278,10 @@ def pareto_rows(option: str, drafter: str, fleet: Fleet) -> list[dict[str, Any]]
     return rows
 
 
-def exchange_rows(option: str, fleet: Fleet, workload: Workload, batched_tokens: int) -> list[dict[str, Any]]:
+def exchange_rows(one: Served, workload: Workload, batched_tokens: int) -> list[dict[str, Any]]:
     """The two regimes of expert parallelism: a full decode step and a full chunk; empty without."""
-    target, rows = fleet.engine.target, []
-    batch = float(fleet.curve.max_sequences)
+    target, rows = one.fleet.engine.target, []
+    batch = float(one.fleet.curve.max_sequences)
     decode = target.decode(batch, workload.mean_context)
     prefill = target.prefill(1.0, float(batched_tokens), 0.0)
     for phase, timed, tokens in (("decode", decode, batch), ("prefill", prefill, float(batched_tokens))):
@@ -205,7 +289,7 @@ def exchange_rows(option: str, fleet: Fleet, workload: Workload, batched_tokens:
         if found is not None:
             rows.append(
                 {
-                    "option": option,
+                    "option": one.option,
                     "phase": phase,
                     "tokens_per_step": found.tokens,
                     "exchange_s": found.seconds,

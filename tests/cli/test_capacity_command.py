@@ -32,8 +32,9 @@ def test_the_answer_comes_first_then_what_it_rests_on_then_tables():
         for part in (
             "needs",
             "Basis:",
+            "Memory of one card",
             "What each option carries",
-            "One engine (share: 95%)",
+            "One engine: times at the share of 95%",
             "One engine by load",
             "Not modelled:",
         )
@@ -170,4 +171,5 @@ def test_a_concurrency_that_is_none_is_refused_in_one_line(text):
 def test_a_client_has_no_place_where_prompts_are_processed_apart():
     result = run("--concurrency=4", "--kv-transfer=50 GB/s")
     assert result.exit_code == 2
-    assert "leave the link" in result.stderr
+    assert "--concurrency with --kv-transfer" in result.stderr
+    assert "leave the link out" in result.stderr

@@ -1,0 +1,197 @@
+"""Between which ends the answers of an engine lie, given how wrong its times may be.
+
+Passes are wrong by named causes (rooflines.timing.uncertain), and serving adds what no pass holds: all steps
+of an engine are taken to be wrong by one factor, that of its working batch, all that prompts add to them by
+another, and waits for the first token by a third. The factors share causes, since the kernels are the same
+ones. Rates and times follow from them through the steady state, which is solved again at the most probable
+factors that bring an answer to an end of its interval (first-order reliability method: Hasofer and Lind,
+Exact and invariant second-moment code format, J. Eng. Mech. Div. 100, 1974). So an end near saturation is as
+far away as the queue makes it, and the upper one may be an overload.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rooflines.estimates import LEVEL, Estimate, total
+from rooflines.serving.engine import Engine
+from rooflines.serving.fleet import Fleet
+from rooflines.serving.workload import Workload
+from rooflines.speculation.cycle import cycle, cycle_times
+from rooflines.speculation.uncertain import draft_estimate
+from rooflines.timing.roofline import PassTime
+from rooflines.timing.uncertain import Software, pass_estimate
+
+Array = NDArray[np.float64]
+Errors = Mapping[str, float]
+
+# What engines take beside the passes, as standard deviations of ln(measured / predicted), so that 90 % of the
+# 873 usable rows of AIConfigurator's silicon_sample.csv (https://github.com/ai-dynamo/aiconfigurator) lie
+# inside; leaving out each of its 33 sources in turn gives 0.10 to 0.11, and 0.79 to 0.95. Engines of other
+# makers and versions than the constants' are among them. Shared by all steps of an engine, with drafts or
+# without, so that it drops out of their ratio.
+SERVED_LOG_SD: Final = 0.11
+# Waits of clients for the first token are longer than those of prompts for their passes: by 1.7 times in the
+# median over these rows.
+FIRST_TOKEN_LOG_SD: Final = 0.90
+# Batches at which errors are worked out; they change slowly, or from one region of sizes to the next.
+_PROBES: Final = 16
+# How much faster times are made to see what an answer depends on: faster never overflows.
+_FASTER: Final = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class EngineErrors:
+    """Errors of the times of one engine by cause: standard deviations of ln(truth / time).
+
+    Attributes:
+        batches: shape (P,), rising, at which errors are stated; they hold up to the next one.
+        lengths: shape (G,), draft lengths, the shortest first; only 0 where nothing drafts.
+        plain: of a plain decode step, shape (P, 1).
+        step: of a cycle of each draft length, shape (P, G); that of length 0 is the plain step.
+        prompt: of the passes over prompts.
+    """
+
+    batches: Array
+    lengths: Array
+    plain: Estimate
+    step: Estimate
+    prompt: Estimate
+
+    def at(self, batch: float, draft_length: float) -> tuple[Errors, Errors, Errors]:
+        """Errors of steps, of prompts and of waits for the first token, of an engine with that mean batch."""
+        row = int(_rows(self.batches, batch))
+        column = int(np.searchsorted(self.lengths, draft_length))
+        shape = (self.batches.size, self.lengths.size)
+        step = {
+            cause: float(np.broadcast_to(log_sd, shape)[row, column])
+            for cause, log_sd in self.step.errors.items()
+        }
+        prompt = {cause: float(log_sd) for cause, log_sd in self.prompt.errors.items()}
+        served = {"engine": SERVED_LOG_SD}
+        return step | served, prompt | served, {"waits for the first token": FIRST_TOKEN_LOG_SD}
+
+    def speedup_log_sd(self, batches: Array) -> Array:
+        """Standard deviation of ln(truth / speedup) of each draft length (columns) at batches (rows)."""
+        log_sd = np.asarray((self.step / self.plain).log_sd)
+        shape = (self.batches.size, self.lengths.size)
+        return np.asarray(np.broadcast_to(log_sd, shape)[_rows(self.batches, batches)])
+
+
+def engine_errors(
+    engine: Engine, workload: Workload, most: int, software: Software = "same"
+) -> EngineErrors | None:
+    """How wrong the times of an engine may be; None where nothing states it, as for the textbook.
+
+    Acceptance and host times are taken as given. A drafter's pass over a prompt is as wrong as the target's.
+
+    Args:
+        engine: as it is served.
+        workload: what it serves.
+        most: sequences that run at once.
+        software: what runs the passes, beside that which the constants were fitted to.
+    """
+    machine, context = engine.target.machine, workload.mean_context
+    if machine.calibration is None:
+        return None
+    batches = np.unique(np.geomspace(1, most, _PROBES).round())
+    lengths = np.asarray(engine.schedule.lengths, dtype=float)
+    order = np.argsort(lengths)
+    decode = engine.target.decode(batches[:, None], context)
+    plain = pass_estimate(decode, machine, "decode", software=software)
+    cached = math.floor(workload.prefix_hit * workload.mean_prompt)
+    chunk = min(max(workload.mean_prompt - cached, 1.0), float(engine.batched_tokens))
+    prefill = engine.target.prefill(1.0, chunk, float(cached))
+    return EngineErrors(
+        batches,
+        lengths[order],
+        plain,
+        _step_estimate(engine, plain, batches[:, None], context, lengths[order][None, :], software),
+        pass_estimate(prefill, machine, "prefill", software=software),
+    )
+
+
+def _step_estimate(  # noqa: PLR0917 - an engine, and the grid of its cycles
+    engine: Engine, plain: Estimate, batches: Array, context: float, lengths: Array, software: Software
+) -> Estimate:
+    """A draft-and-verify cycle over batches (rows) and draft lengths (columns); the plain step without."""
+    if engine.drafter is None or engine.acceptance is None:
+        return plain
+    machine = engine.target.machine
+    times = cycle_times(
+        engine.target, engine.drafter, batches, context, lengths, overhead_s=engine.cycle_overhead_s
+    )
+    outcome = cycle(times, engine.acceptance)
+    parts = [
+        Estimate(outcome.overhead_s),
+        Estimate(outcome.draft_s, draft_estimate(times.draft, machine).errors),
+    ]
+    if isinstance(times.verify, PassTime):
+        parts.append(pass_estimate(times.verify, machine, "verify", software=software))
+    else:
+        parts.append(Estimate(times.verify.seconds))
+    whole = total(parts)
+    # Of length 0 the verify pass is a plain step by another name.
+    causes = {**plain.errors, **whole.errors}
+    errors = {
+        cause: np.where(lengths > 0, whole.errors.get(cause, 0.0), plain.errors.get(cause, 0.0))
+        for cause in causes
+    }
+    return Estimate(whole.value, errors, machine.basis)
+
+
+def _rows(stated: Array, batches: Array | float) -> NDArray[np.intp]:
+    return np.maximum(np.searchsorted(stated, np.maximum(batches, 1.0), side="right") - 1, 0)
+
+
+def slowed(fleet: Fleet, step: float, prompt: float) -> Fleet:
+    """Engines whose steps take `step` times as long, and what prompts add to them `prompt` times."""
+    curve = replace(
+        fleet.curve,
+        step_s=fleet.curve.step_s * step,
+        prompt_extra_s=fleet.curve.prompt_extra_s * prompt,
+    )
+    pool = None if fleet.pool is None else replace(fleet.pool, prompt_s=fleet.pool.prompt_s * prompt)
+    return replace(fleet, curve=curve, pool=pool)
+
+
+def turning_factors(
+    answer: Callable[[Sequence[float]], float], errors: Sequence[Errors], level: float = LEVEL
+) -> tuple[list[float], list[float]]:
+    """The most probable factors on times at which an answer is at the low and at the high end.
+
+    Args:
+        answer: to factors, one for each of `errors`; at 1 it is the answer itself.
+        errors: of each time, by cause; a cause that several have in common acts on all of them at once.
+        level: share of the cases between the ends.
+    """
+    middle = answer([1.0] * len(errors))
+    slopes = [
+        answer([_FASTER if other == index else 1.0 for other in range(len(errors))]) - middle
+        for index in range(len(errors))
+    ]
+    causes = sorted({cause for one in errors for cause in one})
+    shares = np.array([[one.get(cause, 0.0) for cause in causes] for one in errors])
+    # An answer that does not move (none is carried, say) is lower the longer everything takes.
+    towards = (-np.asarray(slopes) if any(slopes) else np.full(len(errors), -1.0)) @ shares
+    reach = float(np.linalg.norm(towards))
+    quantile = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    logs = quantile * (shares @ towards) / reach if reach > 0 else np.zeros(len(errors))
+    low, high = ([float(factor) for factor in np.exp(sign * logs)] for sign in (-1.0, 1.0))
+    return low, high
+
+
+def ends(
+    answer: Callable[[Sequence[float]], float], errors: Sequence[Errors], level: float = LEVEL
+) -> tuple[float, float]:
+    """Between which ends `level` of the cases of an answer should lie; arguments as `turning_factors`."""
+    middle = answer([1.0] * len(errors))
+    low, high = (answer(factors) for factors in turning_factors(answer, errors, level))
+    return min(low, middle), max(high, middle)
