@@ -55,7 +55,8 @@ def _(mo):
 def _():
     from rooflines.output.figures.style import figure_style
     from rooflines.output.figures.surface import surface_figure
-    from rooflines.studies.gallery import as_rows, speedup_surface
+    from rooflines.rows import as_rows
+    from rooflines.studies.gallery import speedup_surface
 
     surface = as_rows(speedup_surface())
     with figure_style():

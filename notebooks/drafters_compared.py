@@ -30,7 +30,8 @@ def _(mo):
 def _():
     from rooflines.output.figures.cycle import cycle_figure
     from rooflines.output.figures.style import figure_style
-    from rooflines.studies.gallery import acceptance_decay, as_rows, cycle_breakdown
+    from rooflines.rows import as_rows
+    from rooflines.studies.gallery import acceptance_decay, cycle_breakdown
 
     with figure_style():
         cycles = cycle_figure(

@@ -28,7 +28,8 @@ def _(mo):
 def _():
     from rooflines.output.figures.style import figure_style
     from rooflines.output.figures.verify_cost import verify_cost_figure
-    from rooflines.studies.gallery import as_rows, verify_cost
+    from rooflines.rows import as_rows
+    from rooflines.studies.gallery import verify_cost
 
     costs = verify_cost()
     with figure_style():

@@ -11,6 +11,7 @@ from rooflines.cli.lazy import LazyGroup
 from rooflines.cli.options import emit, format_option, output_option
 from rooflines.cli.progress import progress_bar
 from rooflines.output.tables import document_text, render
+from rooflines.rows import as_columns
 
 if TYPE_CHECKING:
     from rooflines.studies.sweep.run import SweepOutcome
@@ -120,5 +121,4 @@ def _outcome_text(outcome: SweepOutcome, fmt: str) -> str:
     refused = outcome.refused_by_reason()
     if not refused:
         return outcome.text
-    columns = {name: [row[name] for row in refused] for name in refused[0]}
-    return f"{outcome.text}\n\n{render(columns, fmt, 'Combinations that cannot be')}"
+    return f"{outcome.text}\n\n{render(as_columns(refused), fmt, 'Combinations that cannot be')}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rooflines.hardware.calibration import Calibration, OperatorConstants
 from rooflines.hardware.constants import TEXTBOOK, Constants
 from rooflines.output.tables import render
+from rooflines.rows import Columns, as_columns, as_records
 from rooflines.units import format_quantity
 
 if TYPE_CHECKING:
@@ -17,15 +18,11 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION: Final = 1
 _FOR_PEOPLE: Final = ("text", "markdown")
-Columns = dict[str, list[Any]]
 
 
 def constants_columns(listed: Sequence[Calibration], *, people: bool) -> Columns:
     """One row for each entry: what was fitted, and what it rests on."""
-    rows = [_constants_row(one, entry, people=people) for one in listed for entry in one.operators]
-    return {
-        name: [row.get(name) for row in rows] for name in dict.fromkeys(key for row in rows for key in row)
-    }
+    return as_columns(_constants_row(one, entry, people=people) for one in listed for entry in one.operators)
 
 
 def _constants_row(one: Calibration, entry: OperatorConstants, *, people: bool) -> dict[str, Any]:
@@ -110,7 +107,11 @@ def calibration_report(listed: Sequence[Calibration], found: Calibrated, fmt: st
 
 def _percent(columns: Columns) -> Columns:
     shares = ("median_abs_error", "p90_abs_error", "bias")
-    kept = {name: values for name, values in columns.items() if not name.startswith("log_")}
+    kept = {
+        name: values
+        for name, values in columns.items()
+        if not name.startswith("log_") and name != "new_shape_factor"
+    }
     return {
         name: [f"{100 * value:.1f} %" for value in values] if name in shares else values
         for name, values in kept.items()
@@ -121,12 +122,8 @@ def document(listed: Sequence[Calibration], found: Calibrated) -> dict[str, Any]
     """The result for machines (docs/schemas/calibrate-kernels.schema.json)."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "constants": _records(constants_columns(listed, people=False)),
-        "residuals": _records(residual_columns(listed)),
-        "left_out": _records(left_out_columns(found)),
+        "constants": as_records(constants_columns(listed, people=False)),
+        "residuals": as_records(residual_columns(listed)),
+        "left_out": as_records(left_out_columns(found)),
         "refused": list(found.refused),
     }
-
-
-def _records(columns: Columns) -> list[dict[str, Any]]:
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

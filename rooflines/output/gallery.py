@@ -17,6 +17,7 @@ from rooflines.output.figures.style import figure_style, save_figure
 from rooflines.output.figures.surface import surface_figure
 from rooflines.output.figures.verify_cost import verify_cost_figure
 from rooflines.output.tables import render
+from rooflines.rows import Columns, Row, as_rows
 from rooflines.studies import gallery
 from rooflines.studies.medusa_fig9 import medusa_fig9
 
@@ -45,17 +46,17 @@ class Exhibit:
     name: str
     title: str
     words: str
-    numbers: Callable[[], gallery.Columns]
-    draw: Callable[[gallery.Columns, str], Figure]
+    numbers: Callable[[], Columns]
+    draw: Callable[[Columns, str], Figure]
 
 
-def _fig9(columns: gallery.Columns, title: str) -> Figure:
+def _fig9(columns: Columns, title: str) -> Figure:
     profile = load_hardware(gallery.H100)
     return fig9_figure(columns, profile.bandwidth_bytes_per_s, profile.peak_flop_per_s("bf16"), title)
 
 
-def _rows(draw: Callable[[list[gallery.Row], str], Figure]) -> Callable[[gallery.Columns, str], Figure]:
-    return lambda columns, title: draw(gallery.as_rows(columns), title)
+def _rows(draw: Callable[[list[Row], str], Figure]) -> Callable[[Columns, str], Figure]:
+    return lambda columns, title: draw(as_rows(columns), title)
 
 
 EXHIBITS: Final = (
@@ -94,7 +95,7 @@ EXHIBITS: Final = (
         "length at each batch pays up to the last batch that fits. With longer contexts reading the cache "
         "outweighs the arithmetic, and the gain hardly falls.",
         gallery.batch_crossovers,
-        lambda columns, title: crossover_figure(gallery.as_rows(columns), _PANELS, title),
+        lambda columns, title: crossover_figure(as_rows(columns), _PANELS, title),
     ),
     Exhibit(
         "acceptance",

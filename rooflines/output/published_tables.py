@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from rooflines.output.tables import plain, render
+from rooflines.output.tables import render
+from rooflines.rows import as_records
 from rooflines.validation.published.acceptance import (
     SCHEMA_VERSION,
     AcceptanceValidation,
@@ -138,14 +139,10 @@ def acceptance_document(found: AcceptanceValidation) -> dict[str, Any]:
         "files": list(found.files),
         "rows_used": len(found.judged),
         "rows_left_out": len(found.unused),
-        "sources": _records(source_columns(found.judged)),
-        "rows": _records(acceptance_columns(found.judged)),
-        "left_out": _records(unused_columns(found.unused)),
+        "sources": as_records(source_columns(found.judged)),
+        "rows": as_records(acceptance_columns(found.judged)),
+        "left_out": as_records(unused_columns(found.unused)),
     }
-
-
-def _records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, map(plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def percent(share: float) -> str:

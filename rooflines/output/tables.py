@@ -8,11 +8,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rooflines import rows as table_rows
 from rooflines.errors import InputError
 from rooflines.units import Dimension, format_quantity
 
@@ -79,12 +79,7 @@ def quantities(values: Iterable[object], dimension: Dimension) -> list[Quantity 
 
 def plain(value: object) -> object:
     """A value as JSON takes it: NumPy scalars become Python's, what is not finite becomes null."""
-    value = value.value if isinstance(value, Quantity) else value
-    item = getattr(value, "item", None)
-    value = item() if callable(item) and getattr(value, "ndim", 0) == 0 else value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    return table_rows.plain(value.value if isinstance(value, Quantity) else value)
 
 
 def readable(value: object, digits: int = 4) -> str:

@@ -5,12 +5,13 @@ Settings are common ones, stated here once; none of them is a default of any com
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rooflines.rows import Columns, Row, as_columns
 from rooflines.serving.memory import largest_batch
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.acceptance_presets import acceptance_preset
@@ -24,8 +25,6 @@ from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
 from rooflines.timing.uncertain import pass_estimate
 
-Columns = dict[str, list[Any]]
-Row = dict[str, Any]
 Floats = NDArray[np.float64]
 
 H100: Final = "h100-sxm5-80gb"
@@ -252,14 +251,3 @@ def cycle_breakdown() -> Columns:
 def pareto() -> Columns:
     """Tokens per second of a card against tokens per second of a user, batch by batch."""
     return as_columns(make_capacity(PARETO_QUESTION).pareto)
-
-
-def as_columns(rows: Iterable[Row]) -> Columns:
-    """Rows of equal keys as columns."""
-    listed = list(rows)
-    return {name: [row[name] for row in listed] for name in listed[0]}
-
-
-def as_rows(columns: Columns) -> list[Row]:
-    """Columns as rows."""
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from rooflines.costs.cost import MEMORY_KINDS, Cost
 from rooflines.errors import InputError, MissingPeakError
+from rooflines.rows import as_columns, as_rows
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.roofline import OperatorTime, PassTime, attainable_flop_per_s
 from rooflines.timing.uncertain import pass_estimate
@@ -32,14 +33,14 @@ class IntensityStudy:
 
     def document(self, question: dict[str, Any]) -> dict[str, Any]:
         """The result as JSON takes it."""
-        rows = [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
+        *rows, total = as_rows(self.columns)
         return {
             "schema_version": SCHEMA_VERSION,
             "question": question,
             "answer": {"text": self.text},
             "basis": self.basis,
-            "rows": rows[:-1],
-            "total": rows[-1],
+            "rows": rows,
+            "total": total,
         }
 
 
@@ -82,8 +83,7 @@ def study_intensity(
     timed = time_phase(deployment, phase, batch, context, new_tokens)
     rows = [_row(time, deployment, float(timed.seconds)) for time in timed.operators]
     rows.append(_total(timed, deployment, _interval_s(timed, deployment)))
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return IntensityStudy(_words(timed, deployment, phase), deployment.machine.basis, columns)
+    return IntensityStudy(_words(timed, deployment, phase), deployment.machine.basis, as_columns(rows))
 
 
 def _row(time: OperatorTime, deployment: Deployment, whole_s: float) -> dict[str, object]:

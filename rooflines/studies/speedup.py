@@ -10,6 +10,7 @@ import numpy as np
 
 from rooflines.costs.cost import Number
 from rooflines.errors import InputError
+from rooflines.rows import as_rows
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import (
     break_even_acceptance,
@@ -39,12 +40,11 @@ class SpeedupStudy:
 
     def document(self, question: dict[str, Any]) -> dict[str, Any]:
         """The result as JSON takes it."""
-        rows = [dict(zip(self.columns, row, strict=True)) for row in zip(*self.columns.values(), strict=True)]
         return {
             "schema_version": SCHEMA_VERSION,
             "question": question,
             "answer": {"text": self.text, "best_draft_length": self.best_draft_length},
-            "rows": rows,
+            "rows": as_rows(self.columns),
         }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rooflines.measurement.schema import SpeculationFile, SpeculationRun
 from rooflines.measurement.speculation.record import NEAR_TIE_STEPS, is_near_tie
+from rooflines.rows import as_columns
 
 
 def measured_speedup(run: SpeculationRun) -> float:
@@ -16,8 +17,7 @@ def measured_speedup(run: SpeculationRun) -> float:
 
 def table(runs: Sequence[SpeculationRun]) -> dict[str, list[object]]:
     """Columns of a table with a row a run; costs are in plain decode steps of the same run."""
-    rows = [_row(run) for run in runs]
-    return {name: [row[name] for row in rows] for name in rows[0]}
+    return as_columns(map(_row, runs))
 
 
 def agreement(file: SpeculationFile) -> str:

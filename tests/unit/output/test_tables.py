@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rooflines.errors import InputError
-from rooflines.output.tables import FORMATS, plain, readable, render
+from rooflines.output.tables import FORMATS, readable, render
 
 COLUMNS = {
     "name": ["a|b", "c, d", 'e "f"'],
@@ -106,9 +106,3 @@ def test_values_as_people_read_them(value, text):
 
 def test_digits_are_chosen_by_the_caller():
     assert readable(math.pi, 2) == "3.1"
-
-
-def test_plain_leaves_words_and_arrays_alone():
-    assert plain("x") == "x"
-    array = np.arange(3)
-    assert plain(array) is array

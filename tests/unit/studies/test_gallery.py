@@ -3,15 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rooflines.rows import as_rows
 from rooflines.speculation.acceptance_presets import acceptance_preset
 from rooflines.studies import gallery
 from rooflines.studies.plan import PlanQuestion, make_plan
 
 
 def where(columns, **wanted):
-    return [
-        row for row in gallery.as_rows(columns) if all(row[key] == value for key, value in wanted.items())
-    ]
+    return [row for row in as_rows(columns) if all(row[key] == value for key, value in wanted.items())]
 
 
 @pytest.fixture(scope="module")
@@ -24,24 +23,18 @@ def crossovers():
     return gallery.batch_crossovers()
 
 
-def test_columns_and_rows_are_each_others_inverse():
-    rows = [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
-    assert gallery.as_columns(rows) == {"a": [1, 2], "b": ["x", "y"]}
-    assert gallery.as_rows(gallery.as_columns(rows)) == rows
-
-
 def test_a_pass_of_one_position_is_a_plain_step_on_every_device(verify):
     assert [row["relative"] for row in where(verify, positions=1)] == pytest.approx([1.0] * 12)
 
 
 def test_verifying_is_cheaper_than_stepping_and_dearer_where_the_ridge_is_low(verify):
-    assert all(row["relative"] < row["positions"] for row in gallery.as_rows(verify) if row["positions"] > 1)
+    assert all(row["relative"] < row["positions"] for row in as_rows(verify) if row["positions"] > 1)
     cost = {row["hardware"]: row["relative"] for row in where(verify, positions=16, batch=32)}
     assert cost["a100-sxm4-80gb"] > 1.3 * cost["h100-sxm5-80gb"]  # ridges of 153 and 295 FLOP per byte
 
 
 def test_intervals_hold_the_prediction_and_are_wider_where_nobody_measured(verify):
-    for row in gallery.as_rows(verify):
+    for row in as_rows(verify):
         assert row["relative_low"] <= row["relative"] <= row["relative_high"]
         assert (row["relative_low"] == row["relative_high"]) == (row["positions"] == 1)
 
@@ -53,7 +46,7 @@ def test_intervals_hold_the_prediction_and_are_wider_where_nobody_measured(verif
 
 
 def test_every_row_says_what_its_time_rests_on(verify):
-    by_device = {row["hardware"]: row["basis"] for row in gallery.as_rows(verify)}
+    by_device = {row["hardware"]: row["basis"] for row in as_rows(verify)}
     assert "h100-sxm5-80gb.vllm" in by_device["h100-sxm5-80gb"]
     assert "not measured" in by_device["rtx-4090"]
 
@@ -61,7 +54,7 @@ def test_every_row_says_what_its_time_rests_on(verify):
 def test_the_surface_is_what_a_plan_says():
     cells = {
         (row["batch"], row["acceptance"], row["draft_length"]): row
-        for row in gallery.as_rows(gallery.speedup_surface())
+        for row in as_rows(gallery.speedup_surface())
     }
     target, tensor = gallery.SURFACE_TARGET
     question = PlanQuestion(
@@ -125,7 +118,7 @@ def test_survival_is_the_product_of_what_was_published():
 
 
 def test_parts_of_a_cycle_add_up_and_tokens_over_cost_are_the_speedup():
-    for row in gallery.as_rows(gallery.cycle_breakdown()):
+    for row in as_rows(gallery.cycle_breakdown()):
         assert row["draft_steps"] + row["verify_steps"] == pytest.approx(row["cycle_cost"])
         assert row["tokens_per_cycle"] / row["cycle_cost"] == pytest.approx(row["speedup"])
 
