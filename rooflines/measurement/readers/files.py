@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from rooflines.errors import FileFormatError
 
 Record: TypeAlias = Mapping[str, Any]
-
-# Statistics of latency as the benchmarks of vLLM and SGLang both name them.
-_MILLISECONDS: Final = re.compile(r"(mean|median|std|p[\d.]+)_(ttft|tpot|itl|e2el|e2e_latency)_ms")
 
 
 def read_text(path: Path) -> str:
@@ -116,19 +112,6 @@ def decimals(text: str, where: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise FileFormatError(f"{where}: {text.strip()!r} are no numbers") from None
-
-
-def milliseconds(record: Record, where: str) -> dict[str, float]:
-    """Statistics such as ``mean_ttft_ms`` as seconds, by name without the unit.
-
-    Raises:
-        FileFormatError: one is no number.
-    """
-    return {
-        name.removesuffix("_ms"): number(record, name, where) / 1e3
-        for name in record
-        if _MILLISECONDS.fullmatch(name) and record[name] is not None
-    }
 
 
 def require_version(version: object, known: tuple[str, ...], where: str, tool: str) -> str:

@@ -81,37 +81,25 @@ def _simple(totals: dict[str, int], source: Source) -> AcceptanceRecord:
     cycles = totals["n_predict"] - totals["n_accept"]
     if cycles < 1:
         raise FileFormatError(f"{source.where}: n_accept {totals['n_accept']} leaves no cycle of n_predict")
-    return _counted(
+    return AcceptanceRecord.of_length(
+        1.0 + totals["n_accept"] / cycles,
         label="llama-speculative-simple",
         cycles=cycles,
-        accepted=totals["n_accept"],
         draft_length=_stated(source, totals.get("n_draft")),
         meaning="n_predict / (n_predict - n_accept): tokens per cycle",
     )
 
 
 def _statistics(drafter: str, match: re.Match[str], source: Source) -> AcceptanceRecord:
-    if int(match["cycles"]) == 0:
+    cycles = int(match["cycles"])
+    if cycles == 0:
         raise FileFormatError(f"{source.where}: {drafter} made no draft, so there is no acceptance to read")
-    return _counted(
+    return AcceptanceRecord.of_length(
+        1.0 + int(match["accepted"]) / cycles,
         label=drafter,
-        cycles=int(match["cycles"]),
-        accepted=int(match["accepted"]),
+        cycles=cycles,
         draft_length=_stated(source, None),
         meaning="1 + #acc tokens / #gen drafts, over passes that had a draft of this kind",
-    )
-
-
-def _counted(*, label: str, cycles: int, accepted: int, draft_length: int, meaning: str) -> AcceptanceRecord:
-    tau = 1.0 + accepted / cycles
-    return AcceptanceRecord(
-        label=label,
-        definition="accepted-length",
-        values=(tau,),
-        draft_length=draft_length,
-        cycles=cycles,
-        tokens_per_cycle=tau,
-        meaning=meaning,
     )
 
 

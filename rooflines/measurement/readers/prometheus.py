@@ -117,13 +117,11 @@ def _vllm(model: str, names: Mapping[str, Mapping[int, float]]) -> AcceptanceRec
             tokens_per_cycle=tau,
             meaning=f"{ACCEPTED_PER_POSITION}_total / {DRAFTS}_total: survival",
         )
-    return AcceptanceRecord(
+    return AcceptanceRecord.of_length(
+        tau,
         label=model,
-        definition="accepted-length",
-        values=(tau,),
         draft_length=max(1, round(names.get(DRAFT_TOKENS, {}).get(-1, cycles) / cycles)),
         cycles=round(cycles),
-        tokens_per_cycle=tau,
         meaning=f"1 + {ACCEPTED_TOKENS}_total / {DRAFTS}_total, at the mean draft length",
     )
 
@@ -141,13 +139,11 @@ def _sglang(now: Counters, source: Source) -> Imported:
                 f"{source.where} has no {_SGLANG_WIDTH}: state the draft length, num_draft_tokens - 1"
             )
         records.append(
-            AcceptanceRecord(
+            AcceptanceRecord.of_length(
+                lengths[-1],
                 label=model,
-                definition="accepted-length",
-                values=(lengths[-1],),
                 draft_length=draft_length,
                 cycles=None,
-                tokens_per_cycle=lengths[-1],
                 meaning=f"{_SGLANG_LENGTH}: bonus included, of the last interval",
             )
         )

@@ -39,6 +39,21 @@ class AcceptanceRecord(Fact):
     tokens_per_cycle: Annotated[float, Field(ge=1)] | None
     meaning: str
 
+    @classmethod
+    def of_length(
+        cls, tokens_per_cycle: float, *, label: str, draft_length: int, cycles: int | None, meaning: str
+    ) -> AcceptanceRecord:
+        """What an accepted length says, the target's own token included."""
+        return cls(
+            label=label,
+            definition="accepted-length",
+            values=(tokens_per_cycle,),
+            draft_length=draft_length,
+            cycles=cycles,
+            tokens_per_cycle=tokens_per_cycle,
+            meaning=meaning,
+        )
+
     @property
     def text(self) -> str:
         """The record as ``--acceptance`` takes it."""

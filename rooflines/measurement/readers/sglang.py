@@ -13,14 +13,14 @@ from rooflines.engines.sglang import accept_rate_meaning
 from rooflines.errors import FileFormatError, InputError
 from rooflines.measurement.readers.files import (
     Record,
-    milliseconds,
     number,
     optional_number,
     records_of,
     require,
     require_version,
 )
-from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
+from rooflines.measurement.readers.load import run_under_load
+from rooflines.measurement.readers.results import AcceptanceRecord, Imported, Source
 
 _TOOL: Final = "SGLang"
 _KNOWN: Final = ("0.5.",)
@@ -53,7 +53,7 @@ def read_bench(source: Source) -> Imported:
             versions["sglang"] = require_version(server["version"], _KNOWN, source.where, _TOOL)
         if record.get("accept_length"):
             acceptance.append(_bench_acceptance(record, server, label, source))
-        serving.append(_serving(record, label, source.where))
+        serving.append(run_under_load(record, label, source.where, concurrency="concurrency"))
     note = "accept_length is the server's since it was started, not of the run alone"
     return Imported(
         source=f"sglang.bench_serving, {source.where}",
@@ -89,13 +89,11 @@ def read_log(source: Source) -> Imported:
         source=f"SGLang log, {source.where}",
         settings={"speculative_num_draft_tokens": width},
         acceptance=(
-            AcceptanceRecord(
+            AcceptanceRecord.of_length(
+                tau,
                 label=f"{len(intervals)} intervals",
-                definition="accepted-length",
-                values=(tau,),
                 draft_length=width - 1,
                 cycles=None,
-                tokens_per_cycle=tau,
                 meaning=f"accept len, bonus included; accept rate is {meaning}",
             ),
         ),
@@ -144,28 +142,10 @@ def _bench_acceptance(record: Record, server: Record, label: str, source: Source
             f"{source.where} does not say how much was drafted (server_info.speculative_num_draft_tokens): "
             "state the draft length, which is num_draft_tokens - 1"
         )
-    return AcceptanceRecord(
+    return AcceptanceRecord.of_length(
+        tau,
         label=label,
-        definition="accepted-length",
-        values=(tau,),
         draft_length=draft_length,
         cycles=None,
-        tokens_per_cycle=tau,
         meaning="accept_length, bonus included",
-    )
-
-
-def _serving(record: Record, label: str, where: str) -> ServingRecord:
-    completed = int(number(record, "completed", where))
-    inputs = optional_number(record, "total_input_tokens", where)
-    outputs = optional_number(record, "total_output_tokens", where)
-    return ServingRecord(
-        label=label,
-        concurrency=optional_number(record, "concurrency", where),
-        requests=completed,
-        duration_s=number(record, "duration", where),
-        input_tokens=inputs / completed if inputs is not None and completed else None,
-        output_tokens=outputs / completed if outputs is not None and completed else None,
-        output_tokens_per_s=number(record, "output_throughput", where),
-        latencies_s=milliseconds(record, where),
     )

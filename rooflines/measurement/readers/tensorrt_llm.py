@@ -62,13 +62,11 @@ def _acceptance(record: Record, where: str) -> AcceptanceRecord:
             f"{where}: {drafted:g} draft tokens in {iterations:g} iterations are no whole draft length"
         )
     tau = 1.0 + accepted / iterations
-    return AcceptanceRecord(
+    return AcceptanceRecord.of_length(
+        tau,
         label=str(stats.get("mode", "speculation")),
-        definition="accepted-length",
-        values=(tau,),
         draft_length=draft_length,
         cycles=round(iterations * number(_part(record, "request_info", where), "num_requests", where)),
-        tokens_per_cycle=tau,
         meaning="output tokens / iterations of all requests, bonus included",
     )
 

@@ -13,13 +13,12 @@ from rooflines.errors import FileFormatError
 from rooflines.measurement.readers.files import (
     Record,
     decimals,
-    milliseconds,
     number,
-    optional_number,
     record_of,
     records_of,
     require,
 )
+from rooflines.measurement.readers.load import run_under_load
 from rooflines.measurement.readers.pooling import Interval, pooled_survival
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
 
@@ -58,7 +57,8 @@ def read_serve(source: Source) -> Imported:
         },
         acceptance=tuple(acceptance),
         serving=tuple(
-            _serving(record, label, source.where) for record, label in zip(records, labels, strict=True)
+            run_under_load(record, label, source.where, concurrency="max_concurrency")
+            for record, label in zip(records, labels, strict=True)
         ),
         notes=() if acceptance else ("no speculation: the file has no spec_decode_ fields",),
     )
@@ -181,27 +181,10 @@ def _acceptance(record: Record, label: str, where: str) -> AcceptanceRecord:
             tokens_per_cycle=tau,
             meaning="spec_decode_per_position_acceptance_rates: survival",
         )
-    return AcceptanceRecord(
+    return AcceptanceRecord.of_length(
+        tau,
         label=label,
-        definition="accepted-length",
-        values=(tau,),
         draft_length=max(1, round(drafted)),
         cycles=cycles,
-        tokens_per_cycle=tau,
         meaning="spec_decode_acceptance_length, bonus included",
-    )
-
-
-def _serving(record: Record, label: str, where: str) -> ServingRecord:
-    completed = int(number(record, "completed", where))
-    inputs = optional_number(record, "total_input_tokens", where)
-    return ServingRecord(
-        label=label,
-        concurrency=optional_number(record, "max_concurrency", where),
-        requests=completed,
-        duration_s=number(record, "duration", where),
-        input_tokens=None if inputs is None or not completed else inputs / completed,
-        output_tokens=number(record, "total_output_tokens", where) / completed if completed else None,
-        output_tokens_per_s=number(record, "output_throughput", where),
-        latencies_s=milliseconds(record, where),
     )
