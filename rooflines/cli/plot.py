@@ -1,4 +1,4 @@
-"""``rooflines plot``: rooflines and speedup curves."""
+"""``rooflines plot``: rooflines, speedup curves and Pareto curves."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.cli.options import calibration_option, deployment_options, hardware_option, parse_integers
+from rooflines.cli.plot_pareto import pareto_command
 
 if TYPE_CHECKING:
     from rooflines.studies.roofline import PlotPhase
@@ -23,7 +24,7 @@ _figure_file = click.option(
 
 @click.group()
 def plot() -> None:
-    """Draw rooflines and speedup curves."""
+    """Draw rooflines, speedup curves and Pareto curves."""
 
 
 @plot.command("roofline")
@@ -137,3 +138,6 @@ def speedup_command(
     )
     draw_plan(plan, output)
     click.echo(f"wrote {output}")
+
+
+plot.add_command(pareto_command)

@@ -14,6 +14,11 @@ SPEEDUP = [
     "--drafter", "independent:tinyllama-1.1b-v1.0", "--acceptance", "0.8", "--draft-length", "1..4",
     "--batch", "1,8", "--context", "1024",
 ]  # fmt: skip
+PARETO = [
+    "plot", "pareto", "--hardware", "h100-sxm5-80gb", "--target", "llama-3.1-8b",
+    "--prompt-tokens", "1024", "--output-tokens", "256", "--drafter", "ngram", "--acceptance", "0.5",
+    "--max-sequences", "32", "--calibration", "textbook",
+]  # fmt: skip
 HEADS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
@@ -21,7 +26,7 @@ def _run(arguments, *more):
     return CliRunner().invoke(main, [*arguments, *more])
 
 
-@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP], ids=["roofline", "speedup"])
+@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP, PARETO], ids=["roofline", "speedup", "pareto"])
 @pytest.mark.parametrize("kind", list(HEADS))
 def test_a_figure_is_written_in_the_format_of_its_ending(tmp_path, command, kind):
     path = tmp_path / f"figure.{kind}"
@@ -30,7 +35,7 @@ def test_a_figure_is_written_in_the_format_of_its_ending(tmp_path, command, kind
     assert path.read_bytes().startswith(HEADS[kind])
 
 
-@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP], ids=["roofline", "speedup"])
+@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP, PARETO], ids=["roofline", "speedup", "pareto"])
 def test_two_runs_write_the_same_bytes(tmp_path, command):
     for name in ("one.svg", "other.svg"):
         assert _run(command, "--output", str(tmp_path / name)).exit_code == 0
@@ -68,3 +73,10 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, command, m
     assert len(result.output.strip().splitlines()) == 1
     assert "Traceback" not in result.output
     assert not list(tmp_path.iterdir())
+
+
+def test_the_pareto_curve_is_the_one_beside_a_capacity_answer(tmp_path):
+    alone, beside = tmp_path / "alone.svg", tmp_path / "beside.svg"
+    assert _run(PARETO, "--output", str(alone)).exit_code == 0
+    assert _run(["capacity", *PARETO[2:]], "--figure", str(beside)).exit_code == 0
+    assert alone.read_bytes() == beside.read_bytes()

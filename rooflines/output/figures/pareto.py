@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import InputError
-from rooflines.output.figures.style import COLOURS, DASHES, new_figure, place_labels
+from rooflines.output.figures.style import (
+    COLOURS,
+    DASHES,
+    figure_style,
+    new_figure,
+    place_labels,
+    save_figure,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,3 +92,13 @@ def pareto_figure(rows: Sequence[Row], title: str = "") -> Figure:
     axes[0].set_title(title)
     draw_pareto(axes[0], rows)
     return figure
+
+
+def write_pareto(rows: Sequence[Row], path: Path, title: str = "") -> None:
+    """Draw the figure of a capacity answer into a file.
+
+    Raises:
+        InputError: no rows, an ending that no figure has, or a file that cannot be written.
+    """
+    with figure_style():
+        save_figure(pareto_figure(rows, title), path)

@@ -1,0 +1,34 @@
+"""``rooflines plot pareto``: what an engine gives each user against what a card gives all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rooflines.cli.capacity_options import question_of, serving_options, workload_options
+
+
+@click.command("pareto")
+@workload_options
+@serving_options
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The figure: .svg, .png or .pdf.",
+)
+def pareto_command(
+    output: Path,
+    **given: Any,  # noqa: ANN401 - what is served is passed on by name
+) -> None:
+    """Draw tokens/s per card against tokens/s per user, batch by batch."""
+    from rooflines.output.figures.pareto import write_pareto
+    from rooflines.output.figures.style import file_type
+    from rooflines.studies.capacity import make_pareto
+
+    file_type(output)
+    question = question_of(given)
+    write_pareto(make_pareto(question), output, title=question.target)
+    click.echo(f"wrote {output}")
