@@ -24,8 +24,10 @@ from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.studies.sweep.asked import Axes, Served
+from rooflines.studies.sweep.columns import COLUMNS, empty
 from rooflines.studies.sweep.grid import SweepGrid
-from rooflines.studies.sweep.price import COLUMNS, Axes, Served, price_grid
+from rooflines.studies.sweep.price import price_grid
 from rooflines.studies.sweep.run import run_sweep
 from rooflines.studies.sweep.scattered import Points, price_points
 
@@ -46,6 +48,8 @@ WRITTEN = ("fits", "tokens_per_cycle", "verify_s", "speedup")
 ASKED = {
     "grid, one column": 5e7,
     "grid, all columns": 1e7,
+    "the same, into fresh arrays": 1e7,
+    "the same, of float32": 1e7,
     "scattered points": 2e6,
     "Parquet, 16 columns": 2e6,
 }
@@ -115,14 +119,15 @@ def best_time_s(function: Callable[[], Any]) -> tuple[float, Any]:
     return shortest_s, result
 
 
-def parquet() -> int:
-    """Tidy rows of the same grid on disk: 16 columns."""
+def parquet(columns: tuple[str, ...]) -> int:
+    """Tidy rows of the same grid on disk: these columns, and 12 that say which point it is."""
     grid = SweepGrid.read(
         {
             **LARGE,
             "batch": {"first": 1, "last": 256, "step": 1},
             "context": {"first": 0, "last": 32_000, "count": 200},
             "acceptance": {"first": 0.5, "last": 0.95, "count": 20},
+            "columns": list(columns),
         },
         "benchmark",
     )
@@ -136,13 +141,16 @@ def parquet() -> int:
 def rates() -> float:
     """Print points a second of each way; returns that of the loop."""
     what, points = served(), scattered(SCATTERED)
-    arrays = price_grid(what, AXES)
+    arrays, points_of_grid = empty(COLUMNS, AXES.shape), int(np.prod(AXES.shape))
     one = {"speedup": arrays["speedup"]}
     ways: dict[str, tuple[Callable[[], Any], int]] = {
-        "grid, one column": (lambda: price_grid(what, AXES, ("speedup",), out=one), int(np.prod(AXES.shape))),
-        "grid, all columns": (lambda: price_grid(what, AXES, COLUMNS, out=arrays), int(np.prod(AXES.shape))),
+        "grid, one column": (lambda: price_grid(what, AXES, ("speedup",), out=one), points_of_grid),
+        "grid, all columns": (lambda: price_grid(what, AXES, COLUMNS, out=arrays), points_of_grid),
+        "the same, into fresh arrays": (lambda: price_grid(what, AXES), points_of_grid),
+        "the same, of float32": (lambda: price_grid(what, AXES, dtype=np.float32), points_of_grid),
         "scattered points": (lambda: price_points(what, points, ("speedup",)), SCATTERED),
-        "Parquet, 16 columns": (parquet, int(np.prod(AXES.shape))),
+        "Parquet, 16 columns": (lambda: parquet(WRITTEN), points_of_grid),
+        "Parquet, all columns": (lambda: parquet(COLUMNS), points_of_grid),
         "plain loop": (lambda: loop(what, points), LOOPED),
     }
     loop_rate, checked = 0.0, {}
@@ -153,7 +161,7 @@ def rates() -> float:
         loop_rate = loop_rate or rate
         asked = f", {rate / ASKED[name]:5.2f} x what is asked" if name in ASKED else ""
         print(
-            f"{name:20} {count:11,} in {seconds:7.3f} s: {rate:13,.0f}/s, {rate / loop_rate:9,.0f} x loop"
+            f"{name:28} {count:11,} in {seconds:7.3f} s: {rate:13,.0f}/s, {rate / loop_rate:9,.0f} x loop"
             f"{asked}"
         )
     np.testing.assert_allclose(

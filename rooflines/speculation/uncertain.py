@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rooflines.estimates import Estimate, total
+import numpy as np
+
+from rooflines.costs.cost import Number
+from rooflines.estimates import Estimate
 from rooflines.speculation.drafters.base import Draft
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
-from rooflines.timing.uncertain import pass_estimate
+from rooflines.timing.uncertain import pass_errors_s
 
 
 def draft_estimate(draft: Draft, machine: Machine, name: str = "draft") -> Estimate:
@@ -23,12 +26,23 @@ def draft_estimate(draft: Draft, machine: Machine, name: str = "draft") -> Estim
         machine: that its passes run on, which states the residuals of its constants.
         name: of the passes, which are wrong alike in every part.
     """
-    return total(
-        pass_estimate(_of(one.time, name), machine, name) * one.count
-        if isinstance(one.time, PassTime)
-        else Estimate(one.time.seconds * one.count)
-        for one in draft.passes
-    )
+    seconds = sum((np.asarray(one.count * one.time.seconds) for one in draft.passes), start=np.zeros(()))
+    positive = seconds > 0
+    errors = {
+        cause: np.where(positive, part_s, 0.0) / np.where(positive, seconds, 1.0)
+        for cause, part_s in draft_errors_s(draft, machine, name).items()
+    }
+    return Estimate(seconds, errors, machine.basis)
+
+
+def draft_errors_s(draft: Draft, machine: Machine, name: str = "draft") -> dict[str, Number]:
+    """What `draft_estimate` says, as standard deviations of the time (s) by cause."""
+    absolute_s: dict[str, Number] = {}
+    for one in draft.passes:
+        if isinstance(one.time, PassTime):
+            for cause, part_s in pass_errors_s(_of(one.time, name), machine, name).items():
+                absolute_s[cause] = absolute_s.get(cause, 0.0) + one.count * part_s
+    return absolute_s
 
 
 def _of(time: PassTime, name: str) -> PassTime:

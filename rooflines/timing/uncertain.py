@@ -112,16 +112,20 @@ def pass_estimate(
     Returns:
         An estimate without errors for the textbook, whose error is not known.
     """
-    absolute: dict[str, Number] = {}
+    whole = np.asarray(time.seconds)
+    absolute_s = pass_errors_s(time, machine, name, software=software, new_shapes=new_shapes)
+    return Estimate(time.seconds, {cause: part / whole for cause, part in absolute_s.items()}, machine.basis)
+
+
+def pass_errors_s(
+    time: PassTime, machine: Machine, name: str, *, software: Software = "same", new_shapes: Number = 1.0
+) -> dict[str, Number]:
+    """What `pass_estimate` says, as standard deviations of the time (s); shaped by what each depends on."""
+    absolute_s: dict[str, Number] = {}
     for one in time.operators:
         for cause, log_sd in _errors(one.operator, machine, name, software, new_shapes).items():
-            absolute[cause] = absolute.get(cause, 0.0) + one.seconds * log_sd
-    whole = np.asarray(time.seconds)
-    return Estimate(
-        time.seconds,
-        {cause: part / whole for cause, part in absolute.items()},
-        machine.basis,
-    )
+            absolute_s[cause] = absolute_s.get(cause, 0.0) + one.seconds * log_sd
+    return absolute_s
 
 
 def priced_estimate(price: Callable[[Machine], Number], machine: Machine, name: str) -> Estimate:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import InputError, UnknownNameError
+from rooflines.studies.sweep.columns import VERIFY_BOUND
 from rooflines.studies.sweep.run import require_extra
 from rooflines.studies.sweep.store import Manifest, is_whole, read_manifest
 from rooflines.studies.sweep.table import KEYS
@@ -21,7 +22,17 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 # Of these the least is best; of all others the most.
 _LEAST: Final = frozenset(
-    {"memory_bytes", "target_step_s", "draft_s", "verify_s", "cycle_cost", "cost_ratio", "time_per_token_s"}
+    {
+        "memory_bytes",
+        "target_step_s",
+        "draft_s",
+        "verify_s",
+        "cycle_cost",
+        "cost_ratio",
+        "time_per_token_s",
+        "time_per_token_low_s",
+        "time_per_token_high_s",
+    }
 )
 _CONDITION: Final = re.compile(r"\s*(\w+)\s*(<=|>=|!=|<|>|=)\s*(.+?)\s*")
 _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
@@ -32,7 +43,9 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
     ">": operator.gt,
     "=": operator.eq,
 }
-_TEXTS: Final = frozenset({"hardware", "target", "drafter", "weight_dtype", "kv_dtype", "acceptance_given"})
+_TEXTS: Final = frozenset(
+    {"hardware", "target", "drafter", "weight_dtype", "kv_dtype", "acceptance_given", VERIFY_BOUND}
+)
 _TIES: Final = ("draft_length", "batch", "context", "acceptance")
 
 
@@ -101,10 +114,9 @@ def best_rows(
     for name in (*by, goal):
         if name not in columns:
             raise UnknownNameError("column", name, columns, f"(this sweep has {', '.join(columns)})")
-    if goal in KEYS or goal == "fits":
-        raise InputError(
-            f"goal {goal} is no number that was computed: try {', '.join(manifest.grid['columns'])}"
-        )
+    if goal in KEYS or goal in ("fits", VERIFY_BOUND):
+        goals = [name for name in manifest.grid["columns"] if name not in ("fits", VERIFY_BOUND)]
+        raise InputError(f"goal {goal} is no number that was computed: try {', '.join(goals)}")
     conditions = [_condition(text, columns) for text in where]
     best: pd.DataFrame | None = None
     for file in files:

@@ -26,7 +26,7 @@ from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.acceptance_text import parse_rates
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.drafters.registry import kind_of
-from rooflines.studies.sweep.price import COLUMNS
+from rooflines.studies.sweep.columns import COLUMNS
 
 # The format's own name of what a checkpoint holds, where nothing was chosen.
 CHECKPOINT: Final = "checkpoint"

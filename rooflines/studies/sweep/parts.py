@@ -14,9 +14,9 @@ from rooflines.errors import InputError, RooflinesError
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.studies.sweep.asked import Axes, Served
 from rooflines.studies.sweep.boxes import Box, boxes
 from rooflines.studies.sweep.grid import CHECKPOINT, Case, SweepGrid
-from rooflines.studies.sweep.price import Axes, Served
 from rooflines.units import parse_quantity
 
 

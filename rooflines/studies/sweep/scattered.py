@@ -13,17 +13,15 @@ from numpy.typing import NDArray
 from rooflines.errors import InputError
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import cycle, cycle_times
+from rooflines.studies.sweep.asked import Floats, Served, arrays_of, with_arrays
 from rooflines.studies.sweep.boxes import boxes
-from rooflines.studies.sweep.price import (
+from rooflines.studies.sweep.columns import (
     COLUMNS,
-    Floats,
     Outputs,
-    Served,
-    arrays_of,
+    Piece,
     empty,
-    with_arrays,
-    write_cycle,
-    write_memory,
+    write_before_acceptance,
+    write_piece,
 )
 
 # Points that are priced at once: many enough to forget what building a pass costs, few enough that their
@@ -83,19 +81,21 @@ def price_points(served: Served, points: Points, columns: Sequence[str] = COLUMN
     grid = empty(columns, context.shape)
     for box in boxes(context.shape, _POINTS_AT_ONCE):
         here = {name: whole[box] for name, whole in grid.items()}
-        times = cycle_times(
-            served.target,
-            served.drafter,
-            batch[box[0]],
-            context[box],
-            length[box[0]],
-            overhead_s=served.overhead_s,
+        _price_rows(
+            served, batch[box[0]], context[box], length[box[0]], with_arrays(rates, itemgetter(box)), here
         )
-        write_memory(served, times, batch[box[0]], context[box], here)
-        write_cycle(cycle(times, with_arrays(rates, itemgetter(box))), batch[box[0]], here)
     for name, whole in grid.items():
         out[name][rows.order] = whole.ravel()[rows.place]
     return out
+
+
+def _price_rows(  # noqa: PLR0917 - four axes, what is served and where it is written
+    served: Served, batch: Floats, context: Floats, length: Floats, rates: Rates, out: Outputs
+) -> None:
+    """Price some rows into columns."""
+    times = cycle_times(served.target, served.drafter, batch, context, length, overhead_s=served.overhead_s)
+    moments = write_before_acceptance(served, times, batch, context, out)
+    write_piece(Piece(cycle(times, rates), batch, moments), out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from rooflines import __version__
 from rooflines.errors import FileFormatError, InputError
+from rooflines.studies.sweep.columns import VERIFY_BOUND
 from rooflines.studies.sweep.grid import SweepGrid
 from rooflines.studies.sweep.parts import Part, Refusal
 from rooflines.studies.sweep.table import part_table
@@ -124,7 +125,7 @@ def write_part(folder: Path, part: Part, grid: SweepGrid, fingerprint: str) -> i
     if is_whole(path, part.rows, fingerprint):
         return part.rows
     table = part_table(part, grid)
-    dictionaries = [name for name in table.column_names if name not in grid.columns]
+    dictionaries = [name for name in table.column_names if name not in grid.columns or name == VERIFY_BOUND]
     hidden = folder / f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}"
     try:
         # Computed numbers seldom repeat, so looking for repetitions in them would be in vain.

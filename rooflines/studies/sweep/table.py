@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.studies.sweep.boxes import box_shape
+from rooflines.studies.sweep.columns import OF_ENDS, VERIFY_BOUND, Outputs
 from rooflines.studies.sweep.grid import SweepGrid
 from rooflines.studies.sweep.parts import Part, axes_of, served
-from rooflines.studies.sweep.price import Outputs, price_grid
+from rooflines.studies.sweep.price import price_grid
+from rooflines.timing.roofline import BOUNDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +36,8 @@ def part_table(part: Part, grid: SweepGrid) -> pa.Table:
     """Price a part.
 
     Columns of `KEYS` are dictionary-encoded or whole numbers; ``acceptance`` is the constant rate (null where
-    another model was given), ``acceptance_given`` what the grid says. Times of what does not fit are null.
+    another model was given), ``acceptance_given`` what the grid says. Times of what does not fit are null,
+    and so are ends of intervals where constants state no errors.
     """
     import pyarrow as pa
 
@@ -81,19 +84,24 @@ def _along(values: NDArray[Any], axis: int, shape: tuple[int, ...]) -> NDArray[A
 
 
 def _outputs(priced: Outputs, grid: SweepGrid) -> list[tuple[str, pa.Array]]:
-    """What was computed, without copying it."""
-    import pyarrow as pa
-
+    """What was computed, without copying what varies with all axes."""
     fits = np.asarray(priced["fits"], dtype=bool).reshape(-1)
-    whole = bool(fits.all())
-    valid = None if whole else pa.py_buffer(np.packbits(fits, bitorder="little"))
     columns = []
     for name in grid.columns:
-        flat = priced[name].reshape(-1)
-        if name in _WITHOUT_TIME or whole:
-            columns.append((name, pa.array(flat)))
-        else:
-            columns.append(
-                (name, pa.Array.from_buffers(pa.float64(), len(flat), [valid, pa.py_buffer(flat)]))
-            )
+        flat = np.ascontiguousarray(priced[name].reshape(-1))
+        shown = np.ones_like(fits) if name in _WITHOUT_TIME else fits
+        columns.append((name, _column(name, flat, shown & ~np.isnan(flat) if name in OF_ENDS else shown)))
     return columns
+
+
+def _column(name: str, flat: NDArray[Any], shown: NDArray[np.bool_]) -> pa.Array:
+    """A column that is null where nothing is to be shown."""
+    import pyarrow as pa
+
+    valid = None if shown.all() else pa.py_buffer(np.packbits(shown, bitorder="little"))
+    if name == VERIFY_BOUND:
+        codes = pa.Array.from_buffers(pa.int8(), len(flat), [valid, pa.py_buffer(flat)])
+        return pa.DictionaryArray.from_arrays(codes, pa.array(BOUNDS))
+    if valid is None:
+        return pa.array(flat)
+    return pa.Array.from_buffers(pa.float64(), len(flat), [valid, pa.py_buffer(flat)])

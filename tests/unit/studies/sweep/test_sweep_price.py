@@ -6,22 +6,28 @@ import numpy as np
 import pytest
 
 from rooflines.errors import InputError, UnknownNameError
+from rooflines.estimates import Estimate, total
 from rooflines.serving.memory import memory_fit
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.cycle import cycle, cycle_times
-from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.speculation.drafters.registry import KINDS, make_drafter
+from rooflines.speculation.uncertain import draft_estimate
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.studies.sweep import price, scattered
-from rooflines.studies.sweep.price import COLUMNS, OF_CYCLE, Axes, Served, price_grid
+from rooflines.studies.sweep.asked import Axes, Served
+from rooflines.studies.sweep.columns import COLUMNS, OF_CYCLE, VERIFY_BOUND, Piece, empty
+from rooflines.studies.sweep.price import price_grid
 from rooflines.studies.sweep.scattered import Points, price_points
+from rooflines.timing.roofline import BOUNDS
+from rooflines.timing.uncertain import pass_estimate
 
 BATCHES, CONTEXTS = np.array([1.0, 7.0, 64.0]), np.array([0.0, 100.0, 5000.0, 90_000.0])
 LENGTHS, ALPHAS = np.array([0.0, 1.0, 4.0]), np.array([0.0, 0.55, 0.8, 1.0])
 
 
-def served(drafter="independent:llama-3.2-1b", target="llama-3.1-8b", **options):
-    deployment = make_deployment(target, make_machine("h100-sxm5-80gb"))
+def served(drafter="independent:llama-3.2-1b", target="llama-3.1-8b", calibration="auto", **options):
+    deployment = make_deployment(target, make_machine("h100-sxm5-80gb", calibration))
     return Served(deployment, make_drafter(drafter, deployment), **options)
 
 
@@ -31,11 +37,41 @@ def one_point(what, batch, context, length, rates):
     outcome = cycle(times, rates)
     held = max(float(times.draft.verify_width) - 1.0, length)
     fit = memory_fit(what.target, what.drafter, batch, context, held, reserve=what.memory_reserve)
-    numbers = {name: float(column(outcome, batch)) for name, column in OF_CYCLE.items()}
-    return {**numbers, "fits": bool(fit.fits), "memory_bytes": float(fit.used_bytes)}
+    numbers = {name: float(column(Piece(outcome, batch, None))) for name, column in OF_CYCLE.items()}
+    return {
+        **numbers,
+        **ends_by_cause(what.target.machine, times, outcome),
+        "fits": bool(fit.fits),
+        "memory_bytes": float(fit.used_bytes),
+        VERIFY_BOUND: BOUNDS.index(str(np.ravel(times.verify.bound)[0])),
+    }
 
 
-KINDS = {
+def ends_by_cause(machine, times, outcome):
+    """Ends of intervals of one point as a plan finds them: errors of every cause carried through."""
+    plain, verify = (
+        pass_estimate(time, machine, name)
+        for time, name in ((times.target, "decode"), (times.verify, "verify"))
+    )
+
+    drafted = Estimate(outcome.draft_s, draft_estimate(times.draft, machine).errors)
+    whole = total((drafted, verify, Estimate(outcome.overhead_s)))
+    time_low, time_high = (float(end / outcome.tokens_per_cycle) for end in whole.interval())
+    cost = whole / plain
+    cost_low, cost_high = (float(end) for end in cost.interval())
+    if times.draft_length == 0:
+        cost_low = cost_high = float(cost.value)
+    cost_low = min(float(cost.value), max(cost_low, 1.0))
+    tau = float(outcome.tokens_per_cycle)
+    return {
+        "speedup_low": tau / cost_high,
+        "speedup_high": tau / cost_low,
+        "time_per_token_low_s": time_low,
+        "time_per_token_high_s": time_high,
+    }
+
+
+DRAFTERS = {
     "two models": ("independent:llama-3.2-1b", "llama-3.1-8b"),
     "a head": ("eagle3", "llama-3.1-8b"),
     "a tree": ("eagle2", "llama-3.1-8b"),
@@ -45,12 +81,24 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+# Kinds that need more than their name with most targets: a model, a parameter, or a target of their own.
+WRITTEN = {
+    "independent": ("independent:llama-3.2-1b",),
+    "quantized": ("quantized:int4",),
+    "layerskip": ("layerskip:layers=8",),
+    "sparse-kv": ("sparse-kv:window=256",),
+    "mtp": ("mtp", "deepseek-v3"),
+    "p-eagle": ("p-eagle:qwen3-8b-peagle", "qwen3-8b"),
+    "domino": ("domino:qwen3-8b-domino", "qwen3-8b"),
+}
+
+
+@pytest.mark.parametrize("kind", DRAFTERS)
 def test_a_grid_holds_the_numbers_of_its_points(kind, monkeypatch):
     # Small pieces, so that every axis is cut.
     monkeypatch.setattr(price, "_PRICED_POINTS", 24)
     monkeypatch.setattr(price, "_CACHED_POINTS", 6)
-    what = served(*KINDS[kind], overhead_s=1e-4)
+    what = served(*DRAFTERS[kind], overhead_s=1e-4)
     lengths = np.array(what.drafter.draft_lengths((0, 1, 4)), dtype=float)
     grid = price_grid(what, Axes(BATCHES, CONTEXTS, lengths, Acceptance.constant(ALPHAS)))
     assert set(grid) == set(COLUMNS)
@@ -62,10 +110,10 @@ def test_a_grid_holds_the_numbers_of_its_points(kind, monkeypatch):
         )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DRAFTERS)
 def test_scattered_points_are_the_points_of_the_grid(kind, monkeypatch):
     monkeypatch.setattr(scattered, "_POINTS_AT_ONCE", 50)
-    what = served(*KINDS[kind])
+    what = served(*DRAFTERS[kind])
     lengths = np.array(what.drafter.draft_lengths((1, 4)), dtype=float)
     axes = Axes(BATCHES, CONTEXTS, lengths, Acceptance.constant(ALPHAS))
     grid = price_grid(what, axes)
@@ -129,8 +177,8 @@ def test_one_column_costs_no_other():
 
 def test_arrays_are_written_over_where_they_are_given():
     axes = Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS))
-    fresh = price_grid(served(), axes)
-    given = price_grid(served("ngram"), axes)
+    fresh, given = price_grid(served(), axes), empty(COLUMNS, axes.shape)
+    price_grid(served("ngram"), axes, out=given)
     assert not np.array_equal(given["draft_s"], fresh["draft_s"])
     assert price_grid(served(), axes, out=given) is given
     for name, column in fresh.items():
@@ -139,6 +187,52 @@ def test_arrays_are_written_over_where_they_are_given():
         price_grid(served(), axes, ["speedup"], out=given)
     with pytest.raises(InputError, match=r"of shape \(1, 4, 3, 4\)"):
         price_grid(served(), Axes(BATCHES[:1], CONTEXTS, LENGTHS, axes.rates), out=given)
+
+
+def test_what_does_not_vary_along_an_axis_is_held_once():
+    axes = Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS))
+    fresh = price_grid(served(), axes)
+    held = {name: tuple(np.array(column.strides) > 0) for name, column in fresh.items()}
+    assert all(column.shape == axes.shape for column in fresh.values())
+    assert held["speedup"] == held["draft_s"] == (True, True, True, True)
+    assert held["target_step_s"] == (True, True, False, False)
+    assert held["tokens_per_cycle"] == (False, False, True, True)
+    assert not fresh["target_step_s"].flags.writeable
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_drafter_varies_as_columns_say(kind):
+    """Columns that are held once along an axis would not take a value that varies there."""
+    what = served(*WRITTEN.get(kind, (kind,)))
+    lengths = np.array(what.drafter.draft_lengths((0, 1, 4)), dtype=float)
+    axes = Axes(BATCHES, CONTEXTS, lengths, Acceptance.constant(ALPHAS))
+    whole = price_grid(what, axes, out=empty(COLUMNS, axes.shape))
+    for name, column in price_grid(what, axes).items():
+        np.testing.assert_array_equal(column, whole[name], err_msg=name)
+
+
+def test_numbers_of_float32_are_those_of_float64_rounded():
+    axes = Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS))
+    whole, half = price_grid(served(), axes), price_grid(served(), axes, dtype=np.float32)
+    assert half["fits"].dtype == bool
+    for name in set(COLUMNS) - {"fits", VERIFY_BOUND}:
+        assert half[name].dtype == np.float32
+        np.testing.assert_array_equal(half[name], whole[name].astype(np.float32), err_msg=name)
+
+
+def test_a_textbook_knows_no_interval():
+    axes = Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS))
+    grid = price_grid(served(calibration="textbook"), axes)
+    assert np.isnan(grid["speedup_low"]).all()
+    assert np.isnan(grid["time_per_token_high_s"]).all()
+    assert np.isfinite(grid["speedup"]).all()
+
+
+def test_the_verify_pass_waits_for_memory_at_first_and_for_arithmetic_later():
+    axes = Axes(np.array([1.0, 512.0]), np.zeros(1), np.array([1.0, 8.0]), Acceptance.constant(0.8))
+    codes = price_grid(served(), axes, [VERIFY_BOUND])[VERIFY_BOUND]
+    assert BOUNDS[codes[0, 0, 0, 0]] == "memory"
+    assert BOUNDS[codes[1, 0, 1, 0]] == "compute"
 
 
 def test_mistakes_are_refused():

@@ -94,12 +94,27 @@ def test_rows_are_those_of_a_plan(swept, weight_dtype):
             "verify_s",
             "cycle_cost",
             "speedup",
+            "speedup_low",
+            "speedup_high",
+            "verify_bound",
             "tokens_per_s",
         ):
             if row[name] is None:
-                assert np.isnan(found[name])
+                assert pd.isna(found[name])
+            elif name == "verify_bound":
+                assert found[name] == row[name]
             else:
                 assert found[name] == pytest.approx(row[name], rel=1e-12), name
+
+
+def test_without_constants_no_interval_is_known(small, tmp_path):
+    columns = ["speedup", "speedup_low", "time_per_token_high_s", "verify_bound"]
+    run_sweep(grid_of(small, calibration="textbook", columns=columns), tmp_path / "swept")
+    rows = rows_of(tmp_path / "swept")
+    assert pq.read_table(tmp_path / "swept")["speedup_low"].null_count == len(rows)
+    assert rows.time_per_token_high_s.isna().all()
+    assert rows.speedup.notna().any()
+    np.testing.assert_array_equal(rows.verify_bound.isna(), rows.speedup.isna())
 
 
 def test_other_acceptances_keep_their_text(swept):
