@@ -39,7 +39,9 @@ def serve(port: int, *, browser: bool) -> None:
         import marimo as _  # noqa: F401 - whether it is there
         import uvicorn
     except ImportError:
-        raise InputError("the explorer needs marimo: pip install 'rooflines[explore]'") from None
+        raise InputError(
+            "the explorer needs marimo: run pip install 'rooflines[explore]', or in a checkout make install"
+        ) from None
     listening = _listen(port)
     address = f"{HOST}:{listening.getsockname()[1]}"
     server = uvicorn.Server(uvicorn.Config(explorer_app(address), log_level="warning"))

@@ -141,7 +141,10 @@ def require_extra(*, distributed: bool = False) -> None:
 
     for name, needed in (("pyarrow", True), ("distributed", distributed)):
         if needed and find_spec(name) is None:
-            raise InputError(f"sweeps need {name}: install it with pip install 'rooflines[scale]'")
+            raise InputError(
+                f"sweeps need {name}: run pip install 'rooflines[scale]', or in a checkout "
+                "make install EXTRAS=dev,scale"
+            )
 
 
 def _price(

@@ -157,7 +157,7 @@ def test_what_is_missing_says_what_to_install(grid_file, tmp_path, monkeypatch):
         return None if name == "pyarrow" else found(name)
 
     monkeypatch.setattr(importlib.util, "find_spec", find)
-    with pytest.raises(InputError, match=r"rooflines\[scale\]"):
+    with pytest.raises(InputError, match=r"pip install 'rooflines\[scale\]', .* EXTRAS=dev,scale"):
         run_sweep(read_grid(grid_file), tmp_path / "swept")
     assert not Path(tmp_path / "swept").exists()
 
