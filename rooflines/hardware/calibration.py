@@ -71,6 +71,8 @@ class Residual(Fact):
         log_q05: 5 % quantile of ln(measured / predicted).
         log_q95: 95 % quantile of the same.
         in_sample: whether the constants were fitted to these rows; otherwise their shapes were held out.
+        new_shape_factor: how much wider than from log_q05 to log_q95 the 90 % interval of a shape is that was
+            not among them; None where it was not measured, and follows from their number.
     """
 
     region: str
@@ -81,6 +83,7 @@ class Residual(Fact):
     log_q05: float
     log_q95: float
     in_sample: bool
+    new_shape_factor: Annotated[float, Field(ge=1)] | None = None
 
 
 class LeftOutRows(Fact):

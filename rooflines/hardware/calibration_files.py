@@ -191,7 +191,8 @@ def calibration_text(calibration: Calibration) -> str:
         own = entry.model_dump(exclude={"constants", "provenance", "residuals"})
         lines += ["", "[[operators]]", *_lines(own)]
         if entry.residuals:
-            lines += ["residuals = [", *(f"  {_inline(one.model_dump())}," for one in entry.residuals), "]"]
+            stated = (one.model_dump(exclude_none=True) for one in entry.residuals)
+            lines += ["residuals = [", *(f"  {_inline(one)}," for one in stated), "]"]
         lines += ["", "[operators.constants]", *_lines(_not_textbook(entry.constants))]
         lines += ["", "[operators.provenance]", *_lines(entry.provenance.model_dump(exclude_defaults=True))]
     for step in calibration.steps:

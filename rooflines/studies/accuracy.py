@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from rooflines.hardware.constants import Constants
 from rooflines.timing.machine import textbook_machine
 from rooflines.validation.class_fits import fit_class, predicted_s, with_constants
 from rooflines.validation.class_forms import WAVES
-from rooflines.validation.held_out import held_out_judged
+from rooflines.validation.held_out import ends_of_others, held_out_judged
 from rooflines.validation.judge import PREMIUM_REGIONS, Judged, Verdict, judge_times, verdicts
 from rooflines.validation.judge_tables import judge_table
 from rooflines.validation.kernel_tables.read import read_kernel_table
@@ -114,7 +114,10 @@ def _is_kernel(rows: KernelRows) -> bool:
 
 
 def transferred(tables: Iterable[KernelTable]) -> list[Judged]:
-    """16-bit products of every device, by the median constants of all the other devices."""
+    """16-bit products of every device, by the median constants of all the other devices.
+
+    Ends of an interval are made of the errors of the other devices, each left out in turn.
+    """
     groups = [
         (rows, table.file)
         for table in tables
@@ -126,25 +129,42 @@ def transferred(tables: Iterable[KernelTable]) -> list[Judged]:
         for rows, _ in groups
         if len(np.unique(rows.shape)) >= _SHAPES_FOR_TILES
     }
-    judged = []
+    times: list[tuple[KernelRows, str, Floats]] = []
     for rows, file in groups:
         others = [one for group, one in fitted.items() if group.device != rows.group.device]
-        if not others:
-            continue
-        profile = load_hardware(rows.group.device)
-        nothing = np.full(len(rows.measured_s), np.nan)
-        judged.append(
-            judge_times(
-                rows,
-                file,
-                predicted_s=predicted_s(rows, with_constants(profile, median_constants(others))),
-                plain_s=predicted_s(rows, textbook_machine(profile)),
-                interval_s=(nothing, nothing),
-                in_sample=np.zeros(len(nothing), dtype=bool),
-                basis="medians of the other devices",
-            )
-        )
-    return judged
+        if others:
+            machine = with_constants(load_hardware(rows.group.device), median_constants(others))
+            times.append((rows, file, predicted_s(rows, machine)))
+    return [_transferred(*one, ends) for one, ends in zip(times, _device_ends(times), strict=True)]
+
+
+def _device_ends(times: Sequence[tuple[KernelRows, str, Floats]]) -> Iterator[tuple[Floats, Floats]]:
+    """Ends of ln(measured / predicted) for the rows of each group, out of the groups of other devices."""
+    if not times:
+        return
+    low, high = ends_of_others(
+        np.concatenate([np.log(rows.measured_s / predicted) for rows, _, predicted in times]),
+        np.concatenate([np.full(len(rows.region), rows.group.device) for rows, _, _ in times]),
+        np.concatenate([rows.region for rows, _, _ in times]),
+    )
+    first = 0
+    for rows, _, _ in times:
+        own = slice(first, first + len(rows.region))
+        first += len(rows.region)
+        yield low[own], high[own]
+
+
+def _transferred(rows: KernelRows, file: str, predicted: Floats, ends: tuple[Floats, Floats]) -> Judged:
+    low, high = ends
+    return judge_times(
+        rows,
+        file,
+        predicted_s=predicted,
+        plain_s=predicted_s(rows, textbook_machine(load_hardware(rows.group.device))),
+        interval_s=(predicted * np.exp(low), predicted * np.exp(high)),
+        in_sample=np.zeros(len(predicted), dtype=bool),
+        basis="medians of the other devices",
+    )
 
 
 def median_constants(given: Sequence[Constants]) -> Constants:

@@ -1,9 +1,11 @@
 """Between which factors of a prediction the truth lies, out of the residuals that constants state.
 
-Rows of one shape err alike, so the shapes, not the rows, are what was drawn: the spread over few shapes is
-widened as Student's t widens that of few observations, times sqrt(1 + 1/S) for a shape that was not among
-them (prediction interval of the next observation, NIST/SEMATECH e-Handbook of Statistical Methods, 7.2.2 and
-4.1.3.2, https://www.itl.nist.gov/div898/handbook/).
+Rows of one shape err alike, so the shapes, not the rows, are what was drawn: ends that hold 90 % of the rows
+of some shapes are widened for the next one. By how much, residuals state (rooflines.validation.new_shapes
+measures it by leaving shapes out). Where they do not, the spread is widened as Student's t widens that of few
+observations, times sqrt(1 + 1/S) for a shape that was not among them (prediction interval of the next
+observation, NIST/SEMATECH e-Handbook of Statistical Methods, 7.2.2 and 4.1.3.2,
+https://www.itl.nist.gov/div898/handbook/).
 """
 
 from __future__ import annotations
@@ -34,25 +36,31 @@ def log_ends(entry: OperatorConstants, region: str, *, new_shape: bool = True) -
         return None
     if not new_shape:
         return stated.log_q05, stated.log_q95
-    return widened_ends(stated.log_q05, stated.log_q95, entry.provenance.shapes)
+    factor = stated.new_shape_factor
+    return widened_ends(
+        stated.log_q05,
+        stated.log_q95,
+        few_shapes_factor(entry.provenance.shapes) if factor is None else factor,
+    )
 
 
-def widened_ends(low: float, high: float, shapes: int) -> tuple[float, float]:
-    """A 90 % interval of few shapes, widened around its middle.
+def widened_ends(low: float, high: float, factor: float) -> tuple[float, float]:
+    """An interval widened around its middle.
 
     Args:
-        low: 5 % quantile over the rows.
-        high: 95 % quantile.
-        shapes: S; 0 where they are not counted, which widens nothing.
+        low: lower end.
+        high: upper end.
+        factor: new over old width.
     """
-    middle, half = (low + high) / 2.0, (high - low) / 2.0 * few_shapes_factor(shapes)
+    middle, half = (low + high) / 2.0, (high - low) / 2.0 * factor
     return middle - half, middle + half
 
 
 def few_shapes_factor(shapes: int) -> float:
     """How much wider the interval of the next shape is than the spread over S shapes; 1 for endless ones.
 
-    One shape tells nothing of others; it is widened as two are.
+    One shape tells nothing of others; it is widened as two are. 0, where shapes are not counted, widens
+    nothing.
     """
     if shapes <= 0:
         return 1.0

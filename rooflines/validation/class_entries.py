@@ -24,6 +24,7 @@ from rooflines.validation.class_fits import fit_class, form_for, held_out_s, pre
 from rooflines.validation.class_forms import FITTED
 from rooflines.validation.judge import EVERYWHERE
 from rooflines.validation.kernel_tables.rows import KernelRows, LeftOut
+from rooflines.validation.new_shapes import inner_ends, new_shape_factor
 
 Floats = NDArray[np.float64]
 Key = tuple[OperatorClass, str, str]
@@ -108,6 +109,7 @@ def _entry(
             note=_note(rows),
         ),
         residuals=residuals(
+            np.concatenate([one.shape for one in rows]),
             np.concatenate([one.region for one in rows]),
             np.concatenate([one.measured_s for one in rows]),
             np.concatenate(held_out_s(rows, profile)),
@@ -128,11 +130,16 @@ def _note(rows: Sequence[KernelRows]) -> str:
 
 
 def residuals(
-    region: NDArray[np.str_], measured_s: Floats, held_out: Floats, fitted_s: Floats
+    shape: NDArray[np.str_],
+    region: NDArray[np.str_],
+    measured_s: Floats,
+    held_out: Floats,
+    fitted_s: Floats,
 ) -> tuple[Residual, ...]:
     """Errors by region and over all, of predictions without a row's shape where there are any.
 
     Args:
+        shape: of each row (N), or whatever else was held out in turn.
         region: of each row (N).
         measured_s: what was measured (N) (s).
         held_out: predictions by constants that never saw the row's shape (N) (s); NaN where there is none.
@@ -143,9 +150,11 @@ def residuals(
         chosen = np.ones(len(region), dtype=bool) if name == EVERYWHERE else region == name
         outside = np.isfinite(held_out[chosen])
         in_sample = not outside.any()
+        shapes = shape[chosen] if in_sample else shape[chosen][outside]
         predicted = fitted_s[chosen] if in_sample else held_out[chosen][outside]
         measured = measured_s[chosen] if in_sample else measured_s[chosen][outside]
         error, log = predicted / measured - 1.0, np.log(measured / predicted)
+        low, high = inner_ends(log)
         found.append(
             Residual(
                 region=str(name),
@@ -153,9 +162,10 @@ def residuals(
                 median_abs_error=float(np.median(np.abs(error))),
                 p90_abs_error=float(np.quantile(np.abs(error), 0.9)),
                 bias=float(np.median(error)),
-                log_q05=float(np.quantile(log, 0.05)),
-                log_q95=float(np.quantile(log, 0.95)),
+                log_q05=low,
+                log_q95=high,
                 in_sample=in_sample,
+                new_shape_factor=None if in_sample else new_shape_factor(log, shapes),
             )
         )
     return tuple(found)

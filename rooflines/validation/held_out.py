@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.profile import HardwareProfile
-from rooflines.timing.intervals import widened_ends
 from rooflines.timing.machine import textbook_machine
 from rooflines.validation.class_entries import Key, entry_key
 from rooflines.validation.class_fits import held_out_s, predicted_s
 from rooflines.validation.class_forms import FITTED
 from rooflines.validation.judge import Judged, judge_times
 from rooflines.validation.kernel_tables.rows import KernelRows, KernelTable
+from rooflines.validation.new_shapes import next_shape_ends
 
 Floats = NDArray[np.float64]
-# Ends of a 90 % interval, and the fewest rows of other shapes that can state them.
-_ENDS = (0.05, 0.95)
-_FEWEST_ROWS = 8
+# The fewest rows of other shapes that can state ends.
+_FEWEST_ROWS: Final = 8
 
 
 def held_out_judged(tables: Iterable[KernelTable]) -> list[Judged]:
@@ -53,7 +53,7 @@ def _judge_class(
     log = np.log(np.concatenate([rows.measured_s for rows in groups]) / np.concatenate(predicted))
     shape = np.concatenate([rows.shape for rows in groups])
     region = np.concatenate([rows.region for rows in groups])
-    low, high = _ends_of_other_shapes(log, shape, region)
+    low, high = ends_of_others(log, shape, region)
     judged, first = [], 0
     for rows, seconds, file in zip(groups, predicted, files, strict=True):
         own = slice(first, first + len(seconds))
@@ -76,21 +76,22 @@ def _judge_class(
     return judged
 
 
-def _ends_of_other_shapes(
-    log: Floats, shape: NDArray[np.str_], region: NDArray[np.str_]
-) -> tuple[Floats, Floats]:
+def ends_of_others(log: Floats, shape: NDArray[np.str_], region: NDArray[np.str_]) -> tuple[Floats, Floats]:
     """Ends of ln(measured / predicted) out of the rows of other shapes in the region of each row (N each).
 
-    NaN where too few rows of other shapes lie in the region.
+    Args:
+        log: ln(measured / predicted) by constants that did not see the row's shape (N); NaN for none.
+        shape: of each row (N), or whatever else was left out in turn.
+        region: of each row (N).
+
+    Returns:
+        NaN where too few rows of other shapes lie in the region.
     """
     low, high = np.full(len(log), np.nan), np.full(len(log), np.nan)
     for name in np.unique(region):
         here = (region == name) & np.isfinite(log)
         for one in np.unique(shape[here]):
-            others = log[here & (shape != one)]
-            if len(others) >= _FEWEST_ROWS:
-                own = here & (shape == one)
-                ends = np.quantile(others, _ENDS)
-                shapes = len(np.unique(shape[here & (shape != one)]))
-                low[own], high[own] = widened_ends(float(ends[0]), float(ends[1]), shapes)
+            own, others = here & (shape == one), here & (shape != one)
+            if np.count_nonzero(others) >= _FEWEST_ROWS:
+                low[own], high[own] = next_shape_ends(log[others], shape[others])
     return low, high

@@ -113,12 +113,13 @@ def _rows(
 def _entry(
     key: Key, form: str, kept: Mapping[str, Constants], rows: Mapping[str, Sequence[KernelRows]]
 ) -> OperatorConstants:
-    regions, measured, others_s, all_s = [], [], [], []
+    devices, regions, measured, others_s, all_s = [], [], [], [], []
     every = _medians(list(kept.values()))
     for device, groups in rows.items():
         profile = load_hardware(device)
         others = _medians([one for name, one in kept.items() if name != device])
         for group in groups:
+            devices.append(np.full(len(group.region), device))
             regions.append(group.region)
             measured.append(group.measured_s)
             others_s.append(predicted_s(group, with_constants(profile, others)))
@@ -138,6 +139,7 @@ def _entry(
                 note=f"medians over {', '.join(sorted(kept))}; errors of devices left out in turn",
             ),
             "residuals": residuals(
+                np.concatenate(devices),
                 np.concatenate(regions),
                 np.concatenate(measured),
                 np.concatenate(others_s),

@@ -9,8 +9,6 @@ from rooflines.cli import main
 
 pytestmark = pytest.mark.slow
 
-# Not met, as the report says, with what was tried: the smallest share that is kept.
-NOT_MET = {"groups of 100 rows or more with coverage of 85-95 %": 0.80}
 # Held-out median error of one group over all its regions, at most.
 TOLERANCE = {
     "linear": 0.10,
@@ -28,8 +26,6 @@ OUTSIDE = {
     "gb200 sglang 0.5.14 moe bf16": 0.47,
     "h200-sxm-141gb sglang 0.5.10 moe bf16": 0.24,
     "h200-sxm-141gb sglang 0.5.14 moe bf16": 0.37,
-    # Some layers were measured 1.7 times as slow as others of the same kernel.
-    "b200-sxm-180gb trtllm 1.3.0rc20 moe nvfp4": 0.65,
     # Small messages in one stage, large ones in two, do not follow these.
     "a100-sxm4-80gb trtllm 1.0.0 collective bf16": 0.27,
     "l40s sglang 0.5.14 collective bf16": 0.22,
@@ -57,14 +53,11 @@ def test_the_committed_report_is_what_the_command_makes(made, root, assert_same_
     assert_same_report(made, root / "reports" / "accuracy")
 
 
-def test_what_was_asked_is_reached_or_said_not_to_be(made, read_rows):
+def test_what_was_asked_is_reached(made, read_rows):
     found = {row["target"]: row for row in read_rows(made / "targets.csv")}
     assert len(found) >= 20
     for target, row in found.items():
-        if target in NOT_MET:
-            assert float(row["reached"]) >= NOT_MET[target], row
-        else:
-            assert row["met"] == "True", row
+        assert row["met"] == "True", (target, row)
 
 
 def test_no_group_leaves_its_tolerance(kernels):
@@ -83,8 +76,9 @@ def test_constants_beat_the_plain_roofline_in_every_large_group(large):
 
 def test_intervals_of_large_groups_hold_most_rows_and_not_all(large):
     shares = [float(row["coverage"]) for row in large]
-    assert 0.88 <= sum(shares) / len(shares) <= 0.95
-    assert min(shares) >= 0.80
+    assert 0.88 <= sum(shares) / len(shares) <= 0.92
+    assert min(shares) >= 0.845
+    assert max(shares) <= 0.955
 
 
 def test_a_hard_maximum_is_too_fast_where_batched_verification_lives(made, read_rows):

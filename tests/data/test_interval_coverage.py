@@ -43,7 +43,7 @@ def test_another_engine_is_covered_but_for_fp8_premiums(reference_data):
     large = found(reference_data / "silicon" / "verify_premium_layer_gemm.csv", lambda _: "auto")
     others = {(one.group.dtype, one.quantity): one.coverage for one in large if "another stack" in one.basis}
     # vLLM's fp8 products change by size where those of the engine that was measured do not.
-    assert others.pop(("fp8", "verify premium")) >= 0.75
+    assert others.pop(("fp8", "verify premium")) >= 0.70
     assert others
     assert all(coverage >= LEAST_COVERAGE for coverage in others.values())
 

@@ -17,6 +17,7 @@ from rooflines.validation.kernel_tables.linear import LINEAR_KINDS
 from rooflines.validation.kernel_tables.moe import MOE_KINDS
 from rooflines.validation.kernel_tables.names import device_of, format_of
 from rooflines.validation.kernel_tables.rows import Group, KernelRows, KernelTable, LeftOut
+from rooflines.validation.kernel_tables.sisters import without_odd_shapes
 from rooflines.validation.kernel_tables.small import SMALL_KINDS
 
 if TYPE_CHECKING:
@@ -54,10 +55,11 @@ def read_kernel_table(path: Path | str) -> KernelTable:
     for kind in kinds:
         numbered = _numbers(frame, kind, path)
         for group, rows in _groups(numbered, kind):
-            used, others = _read_group(group, rows, kind)
-            groups += used
+            read, others = _read_group(group, rows, kind)
+            groups += read
             left_out += others
-    return KernelTable(path.name, kinds[0].name, tuple(groups), tuple(left_out))
+    used, odd = without_odd_shapes(groups)
+    return KernelTable(path.name, kinds[0].name, used, (*left_out, *odd))
 
 
 def _frame(path: Path) -> pd.DataFrame:

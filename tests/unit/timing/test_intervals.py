@@ -12,7 +12,7 @@ from rooflines.hardware.constants import Constants
 from rooflines.timing.intervals import few_shapes_factor, log_ends, widened_ends
 
 
-def entry(shapes, *residuals):
+def entry(shapes, *residuals, factor=None):
     return OperatorConstants(
         operator="linear",
         arithmetic="bf16",
@@ -29,6 +29,7 @@ def entry(shapes, *residuals):
                 log_q05=low,
                 log_q95=high,
                 in_sample=False,
+                new_shape_factor=factor,
             )
             for region, low, high in residuals
         ),
@@ -48,9 +49,16 @@ def test_many_shapes_widen_little_and_uncounted_ones_nothing():
 
 
 def test_ends_move_away_from_their_middle():
-    low, high = widened_ends(-0.3, 0.1, 4)
+    low, high = widened_ends(-0.3, 0.1, 1.5)
     assert (low + high) / 2 == pytest.approx(-0.1)
-    assert (high - low) / 2 == pytest.approx(0.2 * few_shapes_factor(4))
+    assert (high - low) / 2 == pytest.approx(0.2 * 1.5)
+
+
+def test_a_measured_factor_goes_before_the_one_that_the_number_of_shapes_says():
+    stated, unstated = entry(4, ("all", -0.3, 0.1), factor=1.2), entry(4, ("all", -0.3, 0.1))
+    assert log_ends(stated, "all") == pytest.approx(widened_ends(-0.3, 0.1, 1.2))
+    assert log_ends(unstated, "all") == pytest.approx(widened_ends(-0.3, 0.1, few_shapes_factor(4)))
+    assert log_ends(stated, "all", new_shape=False) == pytest.approx((-0.3, 0.1))
 
 
 def test_the_region_answers_first_then_the_whole_range():
