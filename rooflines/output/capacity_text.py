@@ -163,7 +163,7 @@ def _cell(row: Mapping[str, Any], key: str) -> object:
     if row[low] is None:
         return None
     if row[high] is None:
-        return f"{readable(_quantity(low, row[low]))} to {'overload' if high.endswith('_high_s') else 'any'}"
+        return f"{readable(_quantity(low, row[low]))} {'to overload' if high.endswith('_s') else 'or more'}"
     return f"{readable(_quantity(low, row[low]))} to {readable(_quantity(high, row[high]))}"
 
 

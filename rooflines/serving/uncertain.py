@@ -65,8 +65,8 @@ class EngineErrors:
     step: Estimate
     prompt: Estimate
 
-    def at(self, batch: float, draft_length: float) -> tuple[Errors, Errors, Errors]:
-        """Errors of steps, of prompts and of waits for the first token, of an engine with that mean batch."""
+    def of_passes(self, batch: float, draft_length: float) -> tuple[Errors, Errors]:
+        """Errors of the passes of steps and of prompts, of an engine with that mean batch."""
         row = int(_rows(self.batches, batch))
         column = int(np.searchsorted(self.lengths, draft_length))
         shape = (self.batches.size, self.lengths.size)
@@ -74,9 +74,13 @@ class EngineErrors:
             cause: float(np.broadcast_to(log_sd, shape)[row, column])
             for cause, log_sd in self.step.errors.items()
         }
-        prompt = {cause: float(log_sd) for cause, log_sd in self.prompt.errors.items()}
-        served = {"engine": SERVED_LOG_SD}
-        return step | served, prompt | served, {"waits for the first token": FIRST_TOKEN_LOG_SD}
+        return step, {cause: float(log_sd) for cause, log_sd in self.prompt.errors.items()}
+
+    def served(self, batch: float, draft_length: float) -> tuple[Errors, Errors, Errors]:
+        """Errors of steps, of prompts and of waits for the first token, as an engine is measured."""
+        step, prompt = self.of_passes(batch, draft_length)
+        waits = {"waits for the first token": FIRST_TOKEN_LOG_SD}
+        return {**step, "engine": SERVED_LOG_SD}, {**prompt, "engine": SERVED_LOG_SD}, waits
 
     def speedup_log_sd(self, batches: Array) -> Array:
         """Standard deviation of ln(truth / speedup) of each draft length (columns) at batches (rows)."""

@@ -147,7 +147,7 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
             row for one in plain.values() for row in exchange_rows(one, workload, question.batched_tokens)
         ],
         trace=None if trace is None else _trace_document(trace),
-        warnings=[*warnings, *_waiting(closed), *_trace_warnings(trace, rows, rate)],
+        warnings=[*dict.fromkeys(warnings), *_waiting(closed), *_trace_warnings(trace, rows, rate)],
         basis=basis,
     )
 

@@ -13,7 +13,7 @@ from rooflines.estimates import Estimate
 from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.fleet import Fleet, Load
 from rooflines.serving.goodput import Objective
-from rooflines.serving.steady import ClosedState, closed_state, open_state
+from rooflines.serving.steady import ClosedState, OpenState, closed_state, open_state
 from rooflines.serving.uncertain import EngineErrors, Errors, ends, slowed, turning_factors
 from rooflines.serving.workload import Workload
 from rooflines.speculation.crossover import BatchSearch
@@ -60,7 +60,13 @@ class Served:
         """Errors of steps, of prompts and of waits for the first token at a mean batch."""
         if self.errors is None:
             return None
-        return self.errors.at(batch, draft_length_at(self.fleet, batch))
+        return self.errors.served(batch, draft_length_at(self.fleet, batch))
+
+    def errors_of_passes(self, batch: float) -> tuple[Errors, ...] | None:
+        """Errors of steps and of prompts without those that engines add with drafts or without."""
+        if self.errors is None:
+            return None
+        return self.errors.of_passes(batch, draft_length_at(self.fleet, batch))
 
 
 def draft_length_at(fleet: Fleet, batch: float) -> int:
@@ -86,7 +92,11 @@ def state_ends(
 
     def ttft(factors: Sequence[float]) -> float:
         found = under(factors)
-        return _NEVER if found is None else found.ttft_s * factors[2]
+        if found is None:
+            return _NEVER
+        # Waits for a place are as long as the engine is slow, and no longer.
+        place = _place_wait_s(found.state) if one.fleet.pool is None else 0.0
+        return place + (found.ttft_s - place) * factors[2]
 
     tpots, ttfts = ends(tpot, errors[:2]), ends(ttft, errors)
     # As likely as the end of one is an overload, and then both grow without end.
@@ -136,8 +146,8 @@ def gain_columns(one: Served, plain: Served, objective: Objective) -> dict[str, 
     goodput, base = (served.fleet.goodput_per_s(objective) for served in (one, plain))
     if one.drafter == plain.drafter or base <= 0:
         return dict.fromkeys(names)
-    own = one.errors_at(_batch_at(one.fleet, goodput))
-    other = plain.errors_at(_batch_at(plain.fleet, base))
+    own = one.errors_of_passes(_batch_at(one.fleet, goodput))
+    other = plain.errors_of_passes(_batch_at(plain.fleet, base))
     if own is None or other is None:
         return dict(zip(names, (goodput / base, None, None), strict=True))
     known: dict[tuple[str, tuple[float, ...]], float] = {}
@@ -145,13 +155,12 @@ def gain_columns(one: Served, plain: Served, objective: Objective) -> dict[str, 
     def carried(served: Served, factors: Sequence[float]) -> float:
         key = (served.drafter, tuple(factors))
         if key not in known:
-            slower, promised = _slower(served.fleet, objective, factors)
-            known[key] = slower.goodput_per_s(promised)
+            known[key] = slowed(served.fleet, *factors).goodput_per_s(objective)
         return known[key]
 
     def ratio(factors: Sequence[float]) -> float:
-        below = carried(plain, factors[3:])
-        return carried(one, factors[:3]) / below if below > 0 else _NEVER
+        below = carried(plain, factors[2:])
+        return carried(one, factors[:2]) / below if below > 0 else _NEVER
 
     low, high = ends(ratio, (*own, *other))
     return dict(zip(names, (goodput / base, low, _finite(high)), strict=True))
@@ -168,7 +177,7 @@ def speedup_columns(one: Served, plain: Served, rate_per_s: float) -> dict[str, 
     if states[0] is None or states[1] is None:
         return dict.fromkeys(names)
     speedup = states[1].tpot_s / states[0].tpot_s
-    own, base = one.errors_at(states[0].batch), plain.errors_at(states[1].batch)
+    own, base = one.errors_of_passes(states[0].batch), plain.errors_of_passes(states[1].batch)
     if own is None or base is None:
         return dict(zip(names, (speedup, None, None), strict=True))
 
@@ -180,7 +189,7 @@ def speedup_columns(one: Served, plain: Served, rate_per_s: float) -> dict[str, 
         drafted = tpot(one.fleet, factors[:2])
         return 0.0 if math.isinf(drafted) else tpot(plain.fleet, factors[2:]) / drafted
 
-    low, high = ends(ratio, (*own[:2], *base[:2]))
+    low, high = ends(ratio, (*own, *base))
     return dict(zip(names, (speedup, low, _finite(high)), strict=True))
 
 
@@ -195,10 +204,15 @@ def closed_ends(one: Served, workload: Workload, sequences: int, state: ClosedSt
         curve = slowed(fleet, *factors[:2]).curve
         return benchmark_state(curve, fleet.decode_tokens, float(sequences), WAVES)
 
+    def first_token_s(factors: Sequence[float]) -> float:
+        found = measured(factors)
+        place = min(max(sequences - fleet.curve.max_sequences, 0) / found.rate_per_s, found.ttft_s)
+        return place + (found.ttft_s - place) * factors[2]
+
     tokens_per_card = workload.mean_output / fleet.cards_per_engine
     answers: tuple[tuple[Callable[[Sequence[float]], float], int], ...] = (
         (lambda factors: measured(factors).tpot_s, 2),
-        (lambda factors: measured(factors).ttft_s * factors[2], 3),
+        (first_token_s, 3),
         (lambda factors: measured(factors).rate_per_s * tokens_per_card, 2),
     )
     values = [end for answer, count in answers for end in ends(answer, errors[:count])]
@@ -230,6 +244,11 @@ def _batch_at(fleet: Fleet, rate_per_s: float) -> float:
     if state is not None:
         return state.batch
     return closed_state(fleet.curve, fleet.decode_tokens, float(fleet.curve.max_sequences)).batch
+
+
+def _place_wait_s(state: OpenState) -> float:
+    """Mean wait of a request for a free place in the engine (s)."""
+    return state.full_probability / (state.saturation_per_s - state.rate_per_s)
 
 
 def _finite(value: float) -> float | None:
