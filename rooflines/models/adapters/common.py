@@ -193,17 +193,14 @@ def stack(
     *,
     norms: int,
     norm_bias: bool = False,
-    norms_alone: int | None = None,
 ) -> tuple[Layer, ...]:
     """Layers with equal parts become one object.
 
     Args:
         parts: mixer and feed-forwards of each layer.
-        norms: norms of a layer that has both.
+        norms: norms of a layer that has both; one that lacks either has half of them.
         norm_bias: whether they have biases.
-        norms_alone: norms of a layer that lacks one of the two (half of `norms` where nothing is said).
     """
-    alone = norms // 2 if norms_alone is None else norms_alone
     kept: dict[tuple[int, ...], Layer] = {}
     result = []
     for mixer, blocks in parts:
@@ -211,10 +208,22 @@ def stack(
         if key not in kept:
             both = mixer is not None and blocks
             kept[key] = Layer(
-                mixer=mixer, feed_forwards=blocks, norms=norms if both else alone, norm_bias=norm_bias
+                mixer=mixer, feed_forwards=blocks, norms=norms if both else norms // 2, norm_bias=norm_bias
             )
         result.append(kept[key])
     return tuple(result)
+
+
+def one_each(
+    mixers: Iterable[Mixer | None],
+    blocks: Iterable[Block],
+    *,
+    norms: int = 2,
+    norm_bias: bool = False,
+) -> tuple[Layer, ...]:
+    """Layers of one mixer and one feed-forward; see `stack`."""
+    parts = zip(mixers, ((block,) for block in blocks), strict=True)
+    return stack(parts, norms=norms, norm_bias=norm_bias)
 
 
 def read_dtype(view: ConfigView) -> tuple[str, bool]:

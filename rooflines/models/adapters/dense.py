@@ -18,8 +18,8 @@ from rooflines.models.adapters.common import (
     every_nth_full,
     layer_count,
     mtp_count,
+    one_each,
     same_window,
-    stack,
     typed_reaches,
 )
 from rooflines.models.attention import Norms
@@ -334,12 +334,7 @@ def read_dense(view: ConfigView, facts: Facts) -> ModelSpec:
         head_size_stated=facts.head_size_stated,
     )
     blocks = feed_forwards(view, length, gated=facts.gated, bias=_decide(view, facts.mlp_bias))
-    layers = stack(
-        zip(mixers, ((block,) for block in blocks), strict=True),
-        norms=norms,
-        norm_bias=facts.norm_bias,
-        norms_alone=norms // 2,
-    )
+    layers = one_each(mixers, blocks, norms=norms, norm_bias=facts.norm_bias)
     return assemble(
         view,
         layers,

@@ -16,9 +16,9 @@ from rooflines.models.adapters.common import (
     attentions,
     layer_count,
     mtp_count,
+    one_each,
     reaches_of_kinds,
     same_window,
-    stack,
     typed_reaches,
 )
 from rooflines.models.adapters.dense import everywhere, mistral_window, switched_window
@@ -26,7 +26,6 @@ from rooflines.models.config_view import ConfigView
 from rooflines.models.spec import (
     Attention,
     FeedForward,
-    Layer,
     MixtureOfExperts,
     ModelSpec,
     MultiTokenPrediction,
@@ -80,13 +79,6 @@ def sparse_and_dense(
         dense = FeedForward(width=view.size(dense_key), gated=True, bias=bias)
     chosen = [block if is_sparse else dense for is_sparse in sparse]
     return tuple(entry for entry in chosen if entry is not None)
-
-
-def one_each(
-    mixers: Sequence[Attention | None], blocks: Sequence[MixtureOfExperts | FeedForward], norms: int = 2
-) -> tuple[Layer, ...]:
-    """Layers of one mixer and one feed-forward."""
-    return stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=norms)
 
 
 def stepped(view: ConfigView, length: int) -> tuple[bool, ...]:
@@ -206,7 +198,7 @@ def read_phimoe(view: ConfigView) -> ModelSpec:
         kv_heads_stated=True,
     )
     block = experts(view, width_key="intermediate_size")
-    layers = stack(((mixer, (block,)) for mixer in mixers), norms=2, norm_bias=True)
+    layers = one_each(mixers, (block,) * length, norm_bias=True)
     head_bias = view.flag("lm_head_bias", default=False)
     return assemble(view, layers, hidden=hidden, tied=False, norm_bias=True, head_bias=head_bias)
 

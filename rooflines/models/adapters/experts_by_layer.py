@@ -15,6 +15,7 @@ from rooflines.models.adapters.common import (
     attentions,
     layer_count,
     mtp_count,
+    one_each,
     reaches_of_kinds,
     typed_reaches,
 )
@@ -22,7 +23,6 @@ from rooflines.models.adapters.dense import everywhere
 from rooflines.models.adapters.experts import (
     experts,
     first_dense,
-    one_each,
     shared_width,
     sparse_and_dense,
     zero_or_one,

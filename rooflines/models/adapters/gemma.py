@@ -13,8 +13,8 @@ from rooflines.models.adapters.common import (
     attentions,
     every_nth_full,
     layer_count,
+    one_each,
     reaches_of_kinds,
-    stack,
     typed_reaches,
 )
 from rooflines.models.adapters.dense import feed_forwards
@@ -58,7 +58,7 @@ def _dense(view: ConfigView, reaches: tuple[Reach, ...], *, norms: int, qk_norm:
     hidden = view.size("hidden_size")
     mixers = _attentions(view, hidden, reaches, qk_norm=qk_norm)
     blocks = feed_forwards(view, len(reaches), gated=True)
-    layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=norms)
+    layers = one_each(mixers, blocks, norms=norms)
     return assemble(view, layers, hidden=hidden, tied=True)
 
 

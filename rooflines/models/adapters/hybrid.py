@@ -10,7 +10,15 @@ from typing import Final
 
 from rooflines.dtypes import number_format
 from rooflines.errors import ConfigError, UnknownNameError
-from rooflines.models.adapters.common import Reach, assemble, attentions, layer_count, mtp_count, stack
+from rooflines.models.adapters.common import (
+    Reach,
+    assemble,
+    attentions,
+    layer_count,
+    mtp_count,
+    one_each,
+    stack,
+)
 from rooflines.models.adapters.experts import experts, first_dense, sparse_and_dense, stepped
 from rooflines.models.adapters.latent import latent_attention
 from rooflines.models.config_view import MOST_LAYERS, ConfigView
@@ -93,7 +101,7 @@ def _qwen_hybrid(view: ConfigView, *, sparse: bool) -> ModelSpec:
 
     chosen = stepped(view, length) if sparse else (False,) * length
     blocks = sparse_and_dense(view, chosen, mixture)
-    layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=2)
+    layers = one_each(mixers, blocks)
     modules = mtp_count(view, "mtp_num_hidden_layers", "num_nextn_predict_layers")
     last = Layer(mixer=full, feed_forwards=(blocks[-1],), norms=2)
     copies = view.flag("mtp_use_dedicated_embeddings", default=False)
@@ -152,7 +160,7 @@ def read_kimi_linear(view: ConfigView) -> ModelSpec:
 
     blocks = sparse_and_dense(view, first_dense(view, length), mixture)
     mixers: list[Mixer] = [attention if index + 1 in full else recurrent for index in range(length)]
-    layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=2)
+    layers = one_each(mixers, blocks)
     return assemble(view, layers, hidden=hidden, tied=False)
 
 
@@ -224,7 +232,7 @@ def read_jamba(view: ConfigView) -> ModelSpec:
         view.disregard("num_experts_per_tok")
     blocks = sparse_and_dense(view, sparse, lambda: experts(view, width_key="intermediate_size"))
     mixers: list[Mixer] = [attention if attends else recurrent for attends in attending]
-    layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=2)
+    layers = one_each(mixers, blocks)
     return assemble(view, layers, hidden=hidden, tied=False)
 
 

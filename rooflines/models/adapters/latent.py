@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from rooflines.models.adapters.common import assemble, layer_count, mtp_count, stack
+from rooflines.models.adapters.common import assemble, layer_count, mtp_count, one_each, stack
 from rooflines.models.adapters.experts import experts, first_dense, shared_width, sparse_and_dense
 from rooflines.models.config_view import ConfigView
 from rooflines.models.spec import (
@@ -66,7 +66,7 @@ def _deepseek(
         return experts(view, shared_width=shared_width(view), correction_bias=correction_bias)
 
     blocks = sparse_and_dense(view, first_dense(view, length), mixture)
-    layers = stack(zip(mixers, ((block,) for block in blocks), strict=True), norms=2)
+    layers = one_each(mixers, blocks)
     modules = mtp_count(view)
     own_indexer = mixers[0].indexer
     last = layers[-1].model_copy(update={"mixer": mixers[-1].model_copy(update={"indexer": own_indexer})})
