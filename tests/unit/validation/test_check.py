@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.errors import InputError
-from rooflines.hardware.catalogue import load_hardware
 from rooflines.measurement.schema import Divergence
 from rooflines.validation.check import Reference, check_speculation
 from rooflines.validation.check_cases import cases_of
@@ -20,13 +19,6 @@ from rooflines.validation.decode_calibration import calibrate_decode
 
 TOLERANCE = 0.15
 LIMIT = math.log1p(TOLERANCE)
-
-
-@pytest.fixture(scope="module")
-def profile(simulator, tmp_path_factory):
-    file = tmp_path_factory.mktemp("profile") / "measured-simulated-1t.toml"
-    file.write_text(simulator.PROFILE, encoding="utf-8")
-    return load_hardware(file)
 
 
 @pytest.fixture(scope="module")

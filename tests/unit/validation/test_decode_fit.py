@@ -10,20 +10,12 @@ import pytest
 from rooflines.errors import FileFormatError, InputError
 from rooflines.hardware.calibration import ANY
 from rooflines.hardware.calibration_files import calibration_text, read_calibration
-from rooflines.hardware.catalogue import load_hardware
 from rooflines.measurement.schema import Inputs, Step, StepsFile
 from rooflines.timing.step_times import StepTable
 from rooflines.validation.decode_calibration import calibrate_decode
 from rooflines.validation.decode_costs import measured_passes
 from rooflines.validation.decode_fit import fit_decode, missing_axes
 from rooflines.validation.measured_model import first_layers, int4_storage, measured_model, quantised_copy
-
-
-@pytest.fixture(scope="module")
-def profile(simulator, tmp_path_factory):
-    file = tmp_path_factory.mktemp("profile") / "measured-simulated-1t.toml"
-    file.write_text(simulator.PROFILE, encoding="utf-8")
-    return load_hardware(file)
 
 
 @pytest.fixture(scope="module")
