@@ -35,8 +35,9 @@ def inner_ends(log: Floats) -> tuple[float, float]:
 def new_shape_factor(log: Floats, shape: Texts) -> float | None:
     """How much wider than `inner_ends` the 90 % interval of the next shape is.
 
-    The quantile is that of split conformal prediction, ceil-free: 0.9 (1 + 1 / N) of N distances. It lies
-    between 1 and Student's factor for three shapes (for as many as there are, if fewer).
+    It is the quantile of conformal prediction, 0.9 (1 + 1 / N), of the N distances of rows from ends made of
+    the other shapes; no less than 1, and no more than Student's factor for three shapes (for two, if there
+    are no more).
 
     Args:
         log: ln(measured / predicted), each by constants that did not see the row's shape (N).
