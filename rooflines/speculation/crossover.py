@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.timing.roofline import PassTime
 from rooflines.timing.step_times import StepTimer
 
@@ -62,6 +63,7 @@ def search_batches(
     largest_batch: int,
     overhead_s: float = 0.0,
     verify_length: int | None = None,
+    host: CycleHost = DEVICE_ALONE,
 ) -> BatchSearch:
     """Price every batch from 1 to `largest_batch` (0: none fits, so there is nothing to search)."""
     lengths = tuple(length for length in draft_lengths if length > 0)
@@ -77,6 +79,7 @@ def search_batches(
         gammas,
         overhead_s=overhead_s,
         verify_length=verify_length,
+        host=host,
     )
     speedups = np.asarray(cycle(times, acceptance).speedup, dtype=float)
     return BatchSearch(lengths, np.broadcast_to(speedups, (largest_batch, len(lengths))))

@@ -15,7 +15,8 @@ from rooflines.costs.cost import Number
 from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance, whole_number
 from rooflines.speculation.branches import BranchAcceptance, Rates
-from rooflines.speculation.drafters.base import Draft, Drafter
+from rooflines.speculation.drafters.base import Draft, Drafter, drafting
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.speculation.proposals import proposed_and_accepted, verify_sent
 from rooflines.timing.step_times import StepTimer, Timed
 
@@ -112,6 +113,7 @@ def cycle_times(
     *,
     overhead_s: Number = 0.0,
     verify_length: Number | None = None,
+    host: CycleHost = DEVICE_ALONE,
 ) -> CycleTimes:
     """Price the three parts of a cycle; independent of acceptance, so priced once for many.
 
@@ -124,12 +126,12 @@ def cycle_times(
         overhead_s: time per cycle outside draft and verify: accept, reject, roll back (s); plain decoding
             has none of it.
         verify_length: drafted tokens that are verified at most, where more are drafted; None for all.
+        host: what the host of an engine adds to passes and cycles beside `overhead_s`.
 
     Raises:
         InputError: a tree with a verify length: its nodes say what is verified.
     """
-    draft = drafter.draft(batch, context, draft_length)
-    drafting = np.asarray(np.asarray(draft_length) > 0, dtype=float)
+    draft = host.drawn(drafter.draft(batch, context, draft_length))
     verified, width = draft_length, draft.verify_width
     if verify_length is not None:
         if draft.tree is not None:
@@ -140,14 +142,14 @@ def cycle_times(
         verified = np.minimum(draft_length, whole_number(verify_length, "verify length", least=1))
         width = np.minimum(width, verified + 1.0)
     return CycleTimes(
-        target=target.decode(batch, context),
-        verify=(
+        target=host.plain(target.decode(batch, context)),
+        verify=host.launched(
             target.verify(batch, context, width, draft.ancestors)
             if draft.proposals is None
             else verify_sent(target, draft.proposals, batch, context, verified)
         ),
         draft=replace(draft, verify_width=width),
-        overhead_s=overhead_s * drafting,
+        overhead_s=overhead_s * drafting(draft_length) + host.outside_s(batch, draft_length),
         draft_length=draft_length,
         verify_length=verified,
     )

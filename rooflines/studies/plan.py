@@ -50,7 +50,8 @@ class PlanQuestion:
         weight_dtype: format of the target's linear layers; None keeps the checkpoint's.
         kv_dtype: format of cached keys and values; None keeps the checkpoint's.
         overhead: host time per pass, with its unit.
-        cycle_overhead: host time per cycle outside draft and verify, with its unit.
+        cycle_overhead: host time per cycle outside draft and verify, with its unit; or an engine, for what
+            is known of its host.
         calibration: ``auto``, ``none`` or ``textbook``.
         steps: file with measured steps of the target, which then need no constants; None for constants.
         memory_reserve: share of the memory kept free.
@@ -217,7 +218,8 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     drafters = timing.drafters
     given = assign_acceptance(question.acceptance, question.drafters)
     priced = [
-        price(question, target, drafter, one, timing) for drafter, one in zip(drafters, given, strict=True)
+        price(question, target, drafter, one, timing, host=host.time)
+        for drafter, one, host in zip(drafters, given, timing.hosts, strict=True)
     ]
     rows = [row for one in priced for row in one.rows]
     memory = [row for one in priced for row in one.memory]

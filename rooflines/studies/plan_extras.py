@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import CycleHost
 from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_realities import marginal_rows, reality_rows
 from rooflines.studies.plan_trees import best_tree_rows
 from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
 from rooflines.timing.step_times import StepTimer
-from rooflines.units import parse_quantity
 
 if TYPE_CHECKING:
     from rooflines.studies.plan import PlanQuestion
@@ -44,6 +44,7 @@ def asked_for(
     given: GivenAcceptance,
     *,
     tree: TreeGrowth | None,
+    host: CycleHost,
     rows: Sequence[dict[str, Any]],
 ) -> Extras:
     """Answer what was asked for, at the batches that fit.
@@ -54,13 +55,14 @@ def asked_for(
         drafter: who proposes.
         given: its acceptance.
         tree: how it grows trees; None for chains.
+        host: what it adds to passes and cycles.
         rows: of the plan, of this drafter.
     """
     batches = tuple(dict.fromkeys(row["batch"] for row in rows if row["speedup"] is not None))
     lengths = drafter.draft_lengths(question.draft_lengths)
-    context, overhead_s = float(question.context), parse_quantity(question.cycle_overhead, "s")
+    context = float(question.context)
     adapted = batches if question.adaptive_verify and tree is None else ()
-    cycles = [BatchCycle(target, drafter, batch, context, max(lengths), overhead_s) for batch in adapted]
+    cycles = [BatchCycle(target, drafter, batch, context, max(lengths), host) for batch in adapted]
     trees: list[dict[str, Any]] = []
     if question.best_tree and batches and tree is not None and isinstance(given.rates, BranchAcceptance):
         trees = best_tree_rows(
@@ -71,7 +73,7 @@ def asked_for(
             batches=batches,
             context=context,
             depths=lengths,
-            overhead_s=overhead_s,
+            host=host,
         )
     realities: list[dict[str, Any]] = []
     marginal: list[dict[str, Any]] = []
@@ -85,7 +87,7 @@ def asked_for(
             batches=batches,
             context=context,
             longest=max(lengths),
-            overhead_s=overhead_s,
+            host=host,
         )
     return Extras([verify_budget_row(each, given.by_depth) for each in cycles], trees, realities, marginal)
 

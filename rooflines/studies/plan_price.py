@@ -21,13 +21,13 @@ from rooflines.speculation.cycle import (
     cycle_times,
 )
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.speculation.schedule import best_by_batch
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_extras import Extras, asked_for
 from rooflines.studies.plan_intervals import interval_columns
 from rooflines.studies.plan_steps import Timing
 from rooflines.timing.deployment import Deployment
-from rooflines.units import parse_quantity
 
 if TYPE_CHECKING:
     from rooflines.studies.plan import PlanQuestion
@@ -64,7 +64,13 @@ class Priced:
 
 
 def price(
-    question: PlanQuestion, target: Deployment, drafter: Drafter, given: GivenAcceptance, timing: Timing
+    question: PlanQuestion,
+    target: Deployment,
+    drafter: Drafter,
+    given: GivenAcceptance,
+    timing: Timing,
+    *,
+    host: CycleHost = DEVICE_ALONE,
 ) -> Priced:
     """Price a drafter over the whole grid at once.
 
@@ -74,6 +80,7 @@ def price(
         drafter: who proposes.
         given: its acceptance.
         timing: what times the target.
+        host: what it adds to passes and cycles.
 
     Raises:
         InputError: a batch or width beyond those that were measured.
@@ -81,11 +88,9 @@ def price(
     lengths = drafter.draft_lengths(question.draft_lengths)
     batches = np.asarray(question.batches, dtype=float)[:, None]
     gammas = np.asarray(lengths, dtype=float)[None, :]
-    context, overhead_s = float(question.context), parse_quantity(question.cycle_overhead, "s")
+    context = float(question.context)
     verified = verify_length_of(question, drafter)
-    times = cycle_times(
-        timing.target, drafter, batches, context, gammas, overhead_s=overhead_s, verify_length=verified
-    )
+    times = cycle_times(timing.target, drafter, batches, context, gammas, host=host, verify_length=verified)
     held = max(float(np.max(times.draft.verify_width)) - 1.0, float(max(lengths)))
     room = largest_batch(target, drafter, question.context, held, reserve=question.memory_reserve)
     memory = _memory_rows(question, target, drafter, held, room)
@@ -100,7 +105,7 @@ def price(
         lengths,
         context,
         largest_batch=min(room, timing.largest_batch or LARGEST_SEARCHED, LARGEST_SEARCHED),
-        overhead_s=overhead_s,
+        host=host,
         verify_length=verified,
     )
     rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=timing.basis)
@@ -110,7 +115,9 @@ def price(
         memory=memory,
         search=search,
         crossover=end_of(search, timing.target, drafter, context, verify_length=verified),
-        extras=asked_for(question, timing.target, drafter, given, tree=times.draft.tree, rows=rows),
+        extras=asked_for(
+            question, timing.target, drafter, given, tree=times.draft.tree, host=host, rows=rows
+        ),
     )
 
 

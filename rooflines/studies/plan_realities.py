@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import Cycle, cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.speculation.marginal import drafted_tokens, marginal_value
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.timing.deployment import Deployment
@@ -104,12 +105,12 @@ def marginal_rows(
     batches: Sequence[int],
     context: float,
     longest: int,
-    overhead_s: float,
+    host: CycleHost = DEVICE_ALONE,
 ) -> list[dict[str, Any]]:
     """What each further drafted token (of a tree, level) adds at each batch, whatever was asked for."""
     lengths = np.arange(longest + 1, dtype=float)
     rows = np.asarray(batches, dtype=float)[:, None]
-    times = cycle_times(target, drafter, rows, context, lengths[None, :], overhead_s=overhead_s)
+    times = cycle_times(target, drafter, rows, context, lengths[None, :], host=host)
     outcome: Cycle = cycle(times, rates)
     shape = (len(batches), longest + 1)
     tau = np.broadcast_to(np.asarray(outcome.tokens_per_cycle), shape)

@@ -14,6 +14,7 @@ from rooflines.errors import InputError
 from rooflines.speculation.drafters.base import Drafter, Stepping
 from rooflines.speculation.drafters.ngram import LookupDrafter
 from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.studies.plan_host import GivenHost, host_of, host_words, require_priced
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.step_times import StepTable, StepTimer
 
@@ -33,6 +34,7 @@ class Timing:
         target: times the passes of the target.
         basis: what they rest on.
         drafters: in the order of the question.
+        hosts: what the host adds to the cycles of each.
         largest_batch: beyond which something was not measured; None where constants answer for all.
         is_measured: whether the target's steps are.
         notes: what is odd about it.
@@ -41,6 +43,7 @@ class Timing:
     target: StepTimer
     basis: str
     drafters: tuple[Drafter, ...]
+    hosts: tuple[GivenHost, ...]
     largest_batch: int | None
     is_measured: bool
     notes: tuple[str, ...]
@@ -50,11 +53,14 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
     """The target as measured where the question names a file, and the drafters likewise.
 
     Raises:
-        RooflinesError: an unknown drafter, a file that holds no step times, or those of another model.
+        RooflinesError: an unknown drafter, a file that holds no step times, or those of another model, or the
+            host time of an engine beside measured steps.
     """
     files = _StepFiles()
     drafters = tuple(make_drafter(text, target, files.table) for text in question.drafters)
-    drafts = "".join(f"; draft from {source}" for source in files.sources)
+    hosts = tuple(host_of(question.cycle_overhead, text) for text in question.drafters)
+    require_priced(hosts, measured=question.steps is not None or any(map(_is_measured, drafters)))
+    drafts = [f"draft from {source}" for source in files.sources]
     if question.steps is None:
         mixed = [
             f"{one.name}: its steps are measured and those of the target are not: measure them too (--steps "
@@ -62,10 +68,9 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
             for one in drafters
             if _is_measured(one)
         ]
-        basis = target.machine.basis + drafts
-        return Timing(
-            target, basis, drafters, files.largest_batch, is_measured=False, notes=(*files.notes, *mixed)
-        )
+        basis = "; ".join([target.machine.basis, *drafts, *host_words(hosts)])
+        notes = (*files.notes, *mixed)
+        return Timing(target, basis, drafters, hosts, files.largest_batch, is_measured=False, notes=notes)
     steps = files.read(question.steps)
     _require_model(steps, target, question.steps)
     drafters = tuple(
@@ -77,10 +82,8 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
         for one in drafters
         if not (_is_measured(one) or isinstance(one, LookupDrafter))
     ]
-    basis = steps.source + drafts
-    return Timing(
-        steps.table, basis, drafters, files.largest_batch, is_measured=True, notes=(*files.notes, *mixed)
-    )
+    basis, notes = "; ".join([steps.source, *drafts]), (*files.notes, *mixed)
+    return Timing(steps.table, basis, drafters, hosts, files.largest_batch, is_measured=True, notes=notes)
 
 
 def _is_measured(drafter: Drafter) -> bool:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.timing.step_times import StepTimer
 
@@ -44,7 +45,7 @@ def best_tree_rows(
     batches: Sequence[int],
     context: float,
     depths: Sequence[int],
-    overhead_s: float,
+    host: CycleHost = DEVICE_ALONE,
 ) -> list[dict[str, Any]]:
     """The best size and depth at each batch, with the drafter's own width of a level.
 
@@ -56,22 +57,24 @@ def best_tree_rows(
         batches: B.
         context: S.
         depths: levels to compare; 0 is left out.
-        overhead_s: time per cycle outside draft and verify (s).
+        host: what it adds to passes and cycles.
     """
     levels = [depth for depth in depths if depth > 0]
     widths = np.arange(1.0, LARGEST_SEARCHED_TREE + 2.0)  # nodes and root
     rows = np.asarray(batches, dtype=float)[:, None]
     verify_s = np.broadcast_to(
-        target.verify(rows, context, widths[None, :], widths[None, :] ** 2).seconds, (rows.size, widths.size)
+        host.launched(target.verify(rows, context, widths[None, :], widths[None, :] ** 2)).seconds,
+        (rows.size, widths.size),
     )
     draft_s = np.broadcast_to(
-        drafter.draft(rows, context, np.asarray(levels, dtype=float)[None, :]).seconds,
+        host.drawn(drafter.draft(rows, context, np.asarray(levels, dtype=float)[None, :])).seconds,
         (rows.size, len(levels)),
     )
-    step_s = np.broadcast_to(target.decode(rows, context).seconds, (rows.size, 1))
+    step_s = np.broadcast_to(host.plain(target.decode(rows, context)).seconds, (rows.size, 1))
     whole = TreeGrowth(top_k, LARGEST_SEARCHED_TREE)
     tokens = np.stack([nested_yields(whole, branches, depth) for depth in levels])
-    costs = (draft_s[:, :, None] + verify_s[:, None, :] + overhead_s) / step_s[:, :, None]
+    outside_s = np.broadcast_to(host.outside_s(rows, 1.0), (rows.size, 1))
+    costs = (draft_s[:, :, None] + verify_s[:, None, :] + outside_s[:, :, None]) / step_s[:, :, None]
     speedups = tokens[None] / costs
     found = []
     for i, batch in enumerate(batches):

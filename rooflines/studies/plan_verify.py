@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.speculation.verify_length import choose_verify_lengths
 from rooflines.timing.step_times import StepTimer
 
@@ -30,7 +31,7 @@ class BatchCycle:
         batch: B.
         context: S.
         draft_length: G, tokens drafted for each sequence.
-        overhead_s: time per cycle outside draft and verify (s).
+        host: what it adds to passes and cycles.
     """
 
     target: StepTimer
@@ -38,7 +39,7 @@ class BatchCycle:
     batch: int
     context: float
     draft_length: int
-    overhead_s: float
+    host: CycleHost = DEVICE_ALONE
 
     def steps_per_s(self, acceptance: Acceptance, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """SPS, cycles per second with so many verified positions of the whole batch (1/s).
@@ -46,10 +47,11 @@ class BatchCycle:
         The catch-up of a drafter is charged as after a full verify.
         """
         batch, context = float(self.batch), self.context
-        draft = self.drafter.draft(batch, context, float(self.draft_length))
+        draft = self.host.drawn(self.drafter.draft(batch, context, float(self.draft_length)))
         caught_up = draft.catch_up_s * acceptance.survival(self.draft_length)
-        verify = self.target.verify(batch, context, positions / batch).seconds
-        return np.asarray(1.0 / (draft.seconds + caught_up + self.overhead_s + verify), dtype=float)
+        verify = self.host.launched(self.target.verify(batch, context, positions / batch)).seconds
+        outside_s = self.host.outside_s(batch, float(self.draft_length))
+        return np.asarray(1.0 / (draft.seconds + caught_up + outside_s + verify), dtype=float)
 
 
 def verify_budget_row(cycle: BatchCycle, acceptance: Acceptance) -> dict[str, Any]:
@@ -69,7 +71,7 @@ def verify_budget_row(cycle: BatchCycle, acceptance: Acceptance) -> dict[str, An
         survival, lambda positions: cycle.steps_per_s(acceptance, positions), stop_early=False
     )
     whole = cycle.steps_per_s(acceptance, np.asarray(batch * (gamma + 1.0)))
-    plain_s = float(cycle.target.decode(float(batch), cycle.context).seconds)
+    plain_s = float(cycle.host.plain(cycle.target.decode(float(batch), cycle.context)).seconds)
     return {
         "drafter": cycle.drafter.name,
         "batch": batch,

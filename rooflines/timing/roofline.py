@@ -52,7 +52,7 @@ class PassTime:
     """Seconds of a pass, operator by operator, plus host overhead."""
 
     operators: tuple[OperatorTime, ...]
-    host_s: float
+    host_s: Number
     seconds: Number
 
     @property

@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from rooflines.costs.cost import Cost, Number, Operator, Pass
 from rooflines.costs.ends import format_outside
 from rooflines.costs.linear import linear
@@ -193,7 +195,12 @@ class HeadDrafter(ABC):
         """Price one draft."""
 
     def prefill(self, new_tokens: Number, context: Number) -> Number:
-        """A pass over the prompt on features that the target just computed; logits of its end alone."""
+        """A pass over the prompt on features that the target just computed; logits of its end alone.
+
+        None where no layer caches anything (a last layer without attention, reused as a module).
+        """
+        if not np.any(self.head.kv_cache_bytes(1.0, 1.0)):
+            return 0.0 * np.asarray(new_tokens) * context
         shape = Shape(1.0, new_tokens, context, 1.0)
         return self.head.timed(shape, before=self.head.entry(shape)).seconds
 
