@@ -41,7 +41,9 @@ def speedups(
         verdict_columns,
     )
 
-    found = validate_speedups(files, lambda device: make_machine(device, calibration))
+    found = validate_speedups(
+        files, lambda device, own: make_machine(device, own if calibration == "auto" else calibration)
+    )
     if rows_file is not None:
         emit(render(row_columns(found.predicted), "csv"), rows_file)
     emit_answer(

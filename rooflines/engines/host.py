@@ -1,8 +1,8 @@
 """What an engine adds to a cycle beside its passes: the host's time, and kernels that trees take more.
 
-Each is a fact about the engine, with its source. A plan assumes none (`--overhead` and `--cycle-overhead` add
-it). Where a published row is predicted, the figure must come from another source than the row, so each entry
-names who measured it.
+Each is a fact about the engine, with its source. A plan assumes none: `--cycle-overhead vllm` adds that of
+an engine, `--cycle-overhead "1 ms"` and `--overhead` one of your own. Where a published row is predicted, the
+figure must come from another source than the row, so each entry names who measured it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class HostTime:
 
     Attributes:
         engine: name, with the mode of scheduling where that decides.
-        kinds: drafters that it was measured with; empty for any.
+        kinds: drafters that it was measured with; empty where any would do.
         plain_s: of one plain decode step (s).
         cycle_s: of one cycle of draft and verify (s).
         measured_by: key of the source in tables of speedups; empty where it is no source of them.
@@ -32,6 +32,8 @@ class HostTime:
         layer_s: of one layer of a pass that the host launches kernel by kernel (s); such a pass takes the
             longer of this and the device's time; 0 where graphs are replayed.
         pass_s: of such a pass beside its layers (s).
+        device: profile id of what it was measured on; empty where that is not stated.
+        ranks: devices that the model was split over.
     """
 
     engine: str
@@ -45,6 +47,8 @@ class HostTime:
     sequence_s: float = 0.0
     layer_s: float = 0.0
     pass_s: float = 0.0
+    device: str = ""
+    ranks: int = 1
 
 
 def _exposed_s(batch: int, tokens_per_cycle: tuple[float, float], tokens_per_s: tuple[float, float]) -> float:
@@ -63,6 +67,8 @@ _BATCHED_S: Final = _exposed_s(32, (6.487, 6.482), (11405.85, 15326.81))
 _PER_SEQUENCE_S: Final = (_BATCHED_S - _ALONE_S) / (32 - 1)
 # Latency files: 17.24 ms for one position of Qwen3-8B (36 layers), 2.75 ms for its DFlash draft of 5.
 _CAST_LAYER_S: Final = (17.24e-3 - 2.75e-3) / (36 - 5)
+
+_EAGLES: Final = ("eagle", "eagle2", "eagle3", "mtp")
 
 HOST_TIMES: Final[tuple[HostTime, ...]] = (
     HostTime(
@@ -85,17 +91,29 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
         "https://github.com/sgl-project/sglang/pull/23000",
         "what version 2 of speculation hides of the cycle of version 1, by batch; plain steps overlap",
         sequence_s=_PER_SEQUENCE_S,
+        device="b200-sxm-180gb",
+    ),
+    # Of a cycle of version 1, version 2 hid 1.11 ms on one device and 1.96 ms on eight, which have to agree.
+    HostTime(
+        "sglang",
+        _EAGLES,
+        0.0,
+        _exposed_s(1, (2.99, 3.01), (246.80, 273.43)),
+        "",
+        "measured",
+        "https://github.com/sgl-project/sglang/pull/11398",
+        "what version 2 of speculation hides of the cycle of version 1 (Llama-3.1-8B); plain steps overlap",
     ),
     HostTime(
         "sglang",
-        (),
+        _EAGLES,
         0.0,
-        _VLLM_STEP_S,
-        "specdecodebench2026",
-        "assumed",
-        f"{_SIMULATOR}; https://lmsys.org/blog/2024-12-04-sglang-v0-4/",
-        "plain steps overlap with the scheduler; speculation of version 1 does not "
-        "(https://github.com/sgl-project/sglang/pull/9588), and is given vLLM's time",
+        _exposed_s(1, (2.296, 2.296), (140.52, 159.71)),
+        "",
+        "measured",
+        "https://github.com/sgl-project/sglang/pull/12128",
+        "what version 2 of speculation hides of the cycle of version 1 (DeepSeek-R1 over eight devices)",
+        ranks=8,
     ),
     # The same runs with version 2: 5.467 ms a cycle at batch 1 and 13.533 ms at 32, less 4.50 and 9.43 ms of
     # our device times and less 0.04 and 1.43 ms of prompts (tests/golden/test_engine_host.py).
@@ -109,6 +127,7 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
         "https://github.com/sgl-project/sglang/pull/23000",
         "what a cycle of version 2 takes beyond the device's time as predicted here",
         sequence_s=0.057e-3,
+        device="b200-sxm-180gb",
     ),
     # Figure 3: DFlash drafts of 1, 3 and 5 layers take 2, 4 and 5 to 6 ms: 0.9 ms a layer and 1.1 ms beside.
     HostTime(
@@ -173,13 +192,20 @@ def row_cost(engine: str, bits: float, rows: float) -> float:
     return costs[position - 1] + share * (costs[position] - costs[position - 1])
 
 
-def host_time(engine: str, judged: str = "", kind: str = "") -> HostTime | None:
+def host_time(
+    engine: str, judged: str = "", kind: str = "", device: str = "", ranks: int = 1
+) -> HostTime | None:
     """The host time of an engine, from another source than the rows it is used for.
+
+    Of several, the one that was measured most alike: on the same device (waiting weighs more beside a faster
+    one: https://github.com/sgl-project/sglang/issues/26171), with the same drafter, on one device or several.
 
     Args:
         engine: name.
         judged: key of the source of these rows; empty where no published row is judged.
-        kind: of the drafter; a figure that was measured with it goes before others.
+        kind: of the drafter.
+        device: profile id.
+        ranks: devices that the model is split over.
 
     Returns:
         None where no other source states one.
@@ -192,5 +218,8 @@ def host_time(engine: str, judged: str = "", kind: str = "") -> HostTime | None:
         known = sorted({one.engine for one in HOST_TIMES})
         raise UnknownNameError("host time of engine", engine, known, f"(known: {', '.join(known)})")
     others = [one for one in of_engine if not judged or one.measured_by != judged]
-    suited = [one for one in others if kind in one.kinds] + [one for one in others if not one.kinds]
-    return suited[0] if suited else None
+
+    def alike(one: HostTime) -> tuple[bool, bool, bool]:
+        return one.device == device != "", kind in one.kinds, (one.ranks > 1) == (ranks > 1)
+
+    return max(others, key=alike, default=None)

@@ -10,18 +10,21 @@ prefill the others wait for, and speculation does not speed it up (Amdahl).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 import numpy as np
 
+from rooflines.costs.routing import IndependentRouting
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
 from rooflines.engines.host import TREE_KERNELS, HostTime, host_time, row_cost
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.models.readers import read_model
+from rooflines.models.spec import MixtureOfExperts
 from rooflines.serving.memory import memory_fit
 from rooflines.speculation.acceptance_text import parse_rates
 from rooflines.speculation.cycle import Cycle, CycleTimes, cycle, cycle_times
@@ -32,7 +35,17 @@ from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
 from rooflines.validation.published.parts import Parts
 from rooflines.validation.published.rows import Claim, Unused
+from rooflines.validation.published.sources import calibration_name
 
+# How much alike positions of one sequence choose experts. Measured: neighbours share 38 % of them, and four
+# positions hit 31 % fewer than strangers would (0.35 and 0.45; Cohere's Command,
+# https://cohere.com/blog/mixture-of-experts-models-get-more-from-speculative-decoding as summarised at
+# https://headsupai.io/updates/cohere-proves-mixture-experts-models-amplify-speculative-decoding-gains); they
+# share 25.7 % in GLM-4.7-Flash (0.21; https://github.com/ml-explore/mlx-lm/pull/1485). The middle of the
+# three, and their ends.
+SHARED_EXPERTS: Final = IndependentRouting(correlation=0.35)
+_SHARED_LEAST: Final = IndependentRouting(correlation=0.21)
+_SHARED_MOST: Final = IndependentRouting(correlation=0.45)
 # Assumptions where a source is silent, the same for all rows.
 PROMPT: Final = 512
 OUTPUT: Final = 1024
@@ -44,13 +57,14 @@ ASSUMPTIONS: Final = (
     "the smallest tensor parallelism of 1, 2, 4 and 8 that fits in memory",
     "one sequence where no batch is stated",
     "EAGLE, DFlash and DSpark heads of the published config, or of their family's usual shape",
-    "experts are hit uniformly",
+    f"positions of a sequence choose experts alike by {SHARED_EXPERTS.correlation:g}, sequences on their own",
+    "kernels as measured with the row's engine on that device, where anybody has",
     "host time of the engine only where another source than the row's states it",
 )
 # Passes that a drafter launches for a draft of gamma tokens, where the host launches kernel by kernel.
 _STEPPED: Final = ("independent", "eagle", "eagle2", "eagle3", "mtp")
 
-MachineOf = Callable[[str], Machine]
+MachineOf = Callable[[str, str], Machine]  # (profile id, calibration or "auto")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +131,12 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
     Raises:
         RooflinesError: it cannot be priced: nothing fits, or the drafter does not suit the target.
     """
-    target, drafter = _deployment(claim, machine_of(claim.device))
+    calibration = calibration_name(claim.device, claim.known.engine)
+    target, drafter = _deployment(claim, machine_of(claim.device, calibration))
     context = CONTEXT if claim.context is None else claim.context
     times = cycle_times(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
     bare = cycle(times, parse_rates(claim.acceptance))
-    host = _host(claim)
+    host = _host(claim, target.parallelism.tensor)
     step_s, draft_s, verify_s = _launched(bare, claim, target, host)
     unpacked_s = step_s * _row_cost(claim, float(np.asarray(bare.verify_width)))
     parts = Parts(
@@ -134,6 +149,7 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
         prompt_s=_prompt_s(claim, target),
         launched=host is not None and host.layer_s > 0,
         unpacked=unpacked_s > verify_s,
+        shared_log_sd=_shared_log_sd(claim, target, drafter, context),
     )
     low, high = parts.estimate(times, target.machine).interval()
     return Predicted(
@@ -154,7 +170,7 @@ def _deployment(claim: Claim, machine: Machine) -> tuple[Deployment, Drafter]:
     context = CONTEXT if claim.context is None else claim.context
     degrees = DEGREES if claim.devices is None else (claim.devices,)
     for tensor in degrees:
-        target = Deployment(model, machine, Precision(claim.weights), Parallelism(tensor))
+        target = Deployment(model, machine, Precision(claim.weights), Parallelism(tensor), SHARED_EXPERTS)
         drafter = make_drafter(claim.proposal.text, target)
         fit = memory_fit(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
         if bool(np.all(fit.fits)) or claim.devices is not None:
@@ -162,9 +178,32 @@ def _deployment(claim: Claim, machine: Machine) -> tuple[Deployment, Drafter]:
     raise InputError(f"{claim.model} does not fit on {DEGREES[-1]} x {claim.device}")
 
 
-def _host(claim: Claim) -> HostTime | None:
+def _shared_log_sd(claim: Claim, target: Deployment, drafter: Drafter, context: float) -> float:
+    """Standard deviation of ln(verify time) for the experts that positions share: half the measured range."""
+    if not any(
+        isinstance(block, MixtureOfExperts) for one in target.model.layers for block in one.feed_forwards
+    ):
+        return 0.0
+    least_s, most_s = (
+        float(
+            np.asarray(
+                cycle_times(
+                    replace(target, routing=routing),
+                    drafter,
+                    float(claim.batch),
+                    context,
+                    float(claim.proposal.draft_length),
+                ).verify.seconds
+            )
+        )
+        for routing in (_SHARED_MOST, _SHARED_LEAST)
+    )
+    return math.log(most_s / least_s) / 2.0
+
+
+def _host(claim: Claim, ranks: int) -> HostTime | None:
     try:
-        return host_time(claim.known.engine, claim.source, claim.proposal.kind)
+        return host_time(claim.known.engine, claim.source, claim.proposal.kind, claim.device, ranks)
     except UnknownNameError:
         return None
 

@@ -22,6 +22,7 @@ from rooflines.validation.published.proposals import Proposal, read_proposal
 from rooflines.validation.published.sources import (
     FIELD,
     SOURCES,
+    STATED_DEVICES,
     Source,
     engine_of_project,
     source_of,
@@ -167,7 +168,7 @@ def _claim(key: str, line: int, cells: Mapping[str, str]) -> Claim:
         line=line,
         known=known,
         device=device_of(devices.name),
-        devices=_count(cells, devices.count),
+        devices=_count(cells, devices.count) or STATED_DEVICES.get((key, model.preset)),
         model=model.preset,
         weights=weights,
         proposal=proposal,

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
+
+from rooflines.hardware.calibration_files import calibrations_of
 
 PRODUCTION: Final = "production engine"
 TREND: Final = "trend only"
@@ -62,6 +65,18 @@ SOURCES: Final[Mapping[str, Source]] = {
     "qwen38_mtp_community": Source("llama.cpp", FIELD),
     "redrafter_mlx2024": Source("mlx", FIELD),
 }
+# Devices that a source names in its text for a model, where its table is silent.
+STATED_DEVICES: Final[Mapping[tuple[str, str], int]] = {
+    # "--tp 4" (https://github.com/sgl-project/sgl-cookbook/blob/main/docs/benchmarks/SpecBundle.md).
+    ("specbundle2026", "qwen3-30b-a3b"): 4,
+}
+# What an engine's kernels were measured with, as calibrations name it.
+_STACKS: Final = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "sglang-overlap": "sglang",
+    "tensorrt-llm": "trtllm",
+}
 # Words of a field report's project -> engine.
 _PROJECTS: Final = (
     ("llama.cpp", "llama.cpp"),
@@ -80,6 +95,19 @@ def source_of(key: str, table: str) -> Source:
         if slash and own == key and table.startswith((f"{words} ", f"{words}:")):
             return source
     return SOURCES.get(key, Source("", FIELD))
+
+
+@cache
+def calibration_name(device: str, engine: str) -> str:
+    """The newest calibration of a device whose kernels are the engine's; ``auto`` where there is none.
+
+    Args:
+        device: profile id.
+        engine: as `rooflines.engines.host` names it.
+    """
+    stack = _STACKS.get(engine)
+    own = (one.name for one in calibrations_of(device) if one.stack.split(" ")[0] == stack)
+    return next(own, "auto")
 
 
 def engine_of_project(text: str) -> str:

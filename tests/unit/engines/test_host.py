@@ -6,6 +6,7 @@ import pytest
 
 from rooflines.engines.host import HOST_TIMES, TREE_KERNELS, host_time, row_cost
 from rooflines.errors import UnknownNameError
+from rooflines.hardware.catalogue import load_hardware
 
 
 def test_every_figure_has_a_source_and_a_basis():
@@ -27,9 +28,26 @@ def test_no_figure_is_used_for_the_rows_that_it_was_taken_from():
     assert host_time("transformers", "cast2026").measured_by == "dflash2026"
 
 
-def test_a_figure_of_the_same_drafter_goes_before_others():
-    assert host_time("sglang", kind="dflash").basis == "measured"
-    assert host_time("sglang", kind="eagle3").basis == "assumed"
+def test_the_figure_that_was_measured_most_alike_goes_before_others():
+    block, one, several = (
+        host_time("sglang", kind=kind, device="h200-sxm-141gb", ranks=ranks)
+        for kind, ranks in (("dflash", 1), ("eagle3", 1), ("eagle3", 4))
+    )
+    assert "dflash" in block.kinds
+    assert (one.ranks, several.ranks) == (1, 8)
+    assert "eagle3" in one.kinds
+    assert "eagle3" in several.kinds
+    # On the device itself before another's, whatever drafts: a host waits longer beside a faster device.
+    assert host_time("sglang", kind="eagle3", device="b200-sxm-180gb") == block
+    # A device that nobody names is none, and a kind that nobody measured leaves the number of devices to decide.
+    assert host_time("sglang", kind="ngram").ranks == 1
+    assert host_time("sglang", kind="ngram", ranks=2).ranks == 8
+
+
+def test_sglangs_chains_with_and_without_overlap():
+    """Pull request 11398, Llama-3.1-8B on one device: 12.115 and 11.008 ms; 12128, DeepSeek-R1 on eight."""
+    assert host_time("sglang", kind="eagle").cycle_s == pytest.approx(12.115e-3 - 11.008e-3, abs=2e-6)
+    assert host_time("sglang", kind="mtp", ranks=8).cycle_s == pytest.approx(16.339e-3 - 14.376e-3, abs=2e-6)
 
 
 def test_what_overlapping_hides_in_sglang():
@@ -53,4 +71,5 @@ def test_rows_of_blocks_in_llama_cpp():
 def test_an_unknown_engine_is_refused_with_those_that_are_known():
     with pytest.raises(UnknownNameError, match=r"known: .*vllm"):
         host_time("vlm")
+    assert all(one.device == "" or load_hardware(one.device).id == one.device for one in HOST_TIMES)
     assert set(TREE_KERNELS) <= {one.engine for one in HOST_TIMES}

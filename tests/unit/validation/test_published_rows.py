@@ -35,7 +35,7 @@ def test_every_row_becomes_a_claim_or_has_a_reason(published):
     assert len(claims) + len(unused) == rows
     assert {claim.line for claim in claims}.isdisjoint(one.line for one in unused)
     reasons = " ".join(one.reason for one in unused)
-    for part in ("Ling-flash-2.0", "own notes exclude", "acceptance is not stated", "no preset"):
+    for part in ("Qwama-0.5B", "own notes exclude", "acceptance is not stated", "no preset"):
         assert part in reasons
 
 
@@ -87,6 +87,12 @@ def test_one_paper_that_ran_several_engines_is_told_apart():
     assert source_of("nobody2030", "Table 1").tier == FIELD
 
 
+def test_devices_that_a_source_names_beside_its_table(published):
+    served = [one for one in published[0] if one.source == "specbundle2026"]
+    assert {one.devices for one in served if one.model == "qwen3-30b-a3b"} == {4}
+    assert {one.devices for one in served if one.model == "llama-3.1-8b"} == {None}
+
+
 def test_every_name_leads_to_facts_that_ship():
     for known in _MODELS.values():
         assert read_model(known.preset).parameters_total > 0
@@ -110,8 +116,8 @@ def test_names():
 
 
 def test_proposals():
-    assert read_proposal(cells(), "kimi-k2").text == "eagle3"
-    found = read_proposal(cells(gamma_or_tree="60-node tree depth 6"), "kimi-k2")
+    assert read_proposal(cells(), "gpt-oss-120b").text == "eagle3"
+    found = read_proposal(cells(gamma_or_tree="60-node tree depth 6"), "gpt-oss-120b")
     assert (found.text, found.draft_length) == ("eagle3:topk=10,nodes=60", 6)
     assert "10 nodes" in found.notes[0]
     block = read_proposal(cells(drafter_kind="dflash", gamma_or_tree=""), "qwen3-8b")
