@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflines.cli.options import calibration_option, deployment_options, hardware_option, parse_integers
+from rooflines.cli.options import calibration_option, deployment_options, parse_integers
+from rooflines.cli.plan_options import (
+    acceptances_option,
+    drafters_option,
+    plan_question,
+    serving_options,
+    speculation_options,
+)
 from rooflines.cli.plot_pareto import pareto_command
 
 if TYPE_CHECKING:
@@ -85,57 +92,21 @@ def roofline_command(
 
 
 @plot.command("speedup")
-@hardware_option
-@click.option("--target", required=True, metavar="NAME|PATH", help="The model that is sped up.")
-@click.option(
-    "--drafter", "drafters", required=True, multiple=True, metavar="KIND[:MODEL]", help="Who drafts."
-)
-@click.option("--acceptance", required=True, metavar="ALPHA|DEFINITION:VALUES", help="How often drafts hold.")
-@click.option("--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths.")
-@click.option(
-    "--batch", default="1,8,64", show_default=True, metavar="A..B|A,B", help="Lines of the left plot."
-)
-@click.option("--context", required=True, type=click.IntRange(min=0), help="Cached positions per sequence.")
-@deployment_options
-@calibration_option
+@speculation_options(drafters_option, acceptances_option, batch="1,8,64")
+@serving_options
 @_figure_file
 def speedup_command(
-    hardware: str,
-    target: str,
-    drafters: tuple[str, ...],
-    acceptance: str,
-    draft_length: str,
-    batch: str,
-    context: int,
-    tp: int,
-    weight_dtype: str | None,
-    kv_dtype: str | None,
-    overhead: str,
-    calibration: str,
+    acceptances: tuple[str, ...],
     output: Path,
+    **given: Any,  # noqa: ANN401 - the question is passed on by name
 ) -> None:
     """Draw speedup against draft length and against batch."""
     from rooflines.output.figures.style import file_type
     from rooflines.output.plan_report import draw_plan
-    from rooflines.studies.plan import PlanQuestion, make_plan
+    from rooflines.studies.plan import make_plan
 
     file_type(output)
-    plan = make_plan(
-        PlanQuestion(
-            hardware=hardware,
-            target=target,
-            drafters=drafters,
-            acceptance=acceptance,
-            draft_lengths=parse_integers(draft_length, "draft length", 0),
-            batches=parse_integers(batch, "batch", 1),
-            context=context,
-            tensor_parallel=tp,
-            weight_dtype=weight_dtype,
-            kv_dtype=kv_dtype,
-            overhead=overhead,
-            calibration=calibration,
-        )
-    )
+    plan = make_plan(plan_question(acceptances, given))
     draw_plan(plan, output)
     click.echo(f"wrote {output}")
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.errors import InputError
+from rooflines.rows import as_columns
 from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.crossover import Crossover
@@ -176,7 +177,7 @@ class Plan:
 
     def columns(self) -> dict[str, list[object]]:
         """The rows as columns."""
-        return {name: [row[name] for row in self.rows] for name in self.rows[0]}
+        return as_columns(self.rows)
 
 
 def make_plan(question: PlanQuestion) -> Plan:

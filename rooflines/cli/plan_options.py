@@ -1,0 +1,119 @@
+"""What `plan`, `compare` and `plot speedup` ask for on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from rooflines.cli.options import (
+    LARGEST_COUNT,
+    Decorator,
+    calibration_option,
+    deployment_options,
+    hardware_option,
+    parse_integers,
+    together,
+)
+
+if TYPE_CHECKING:
+    from rooflines.studies.plan import PlanQuestion
+
+_DRAFTER: Final = "KIND[:MODEL][,KEY=VALUE..]"
+_DRAFTERS: Final = "Who drafts: independent:llama-3.2-1b, eagle3:depth=6,topk=10,nodes=59, ..."
+_RATES: Final = "0.8, conditional:0.8,0.75, survival:..., accepted-length:3.1@5 ..."
+
+drafter_option: Final = click.option("--drafter", required=True, metavar=_DRAFTER, help=_DRAFTERS)
+drafters_option: Final = click.option(
+    "--drafter",
+    "drafters",
+    required=True,
+    multiple=True,
+    metavar=_DRAFTER,
+    help=f"{_DRAFTERS}; repeat it to compare.",
+)
+acceptance_option: Final = click.option(
+    "--acceptance", required=True, metavar="ALPHA|DEFINITION:VALUES", help=_RATES
+)
+acceptances_option: Final = click.option(
+    "--acceptance",
+    "acceptances",
+    multiple=True,
+    metavar="[NAME=]ALPHA|DEFINITION:VALUES",
+    help=f"{_RATES}; repeat it with NAME= (a drafter as written, or its kind) to give each its own.",
+)
+
+
+def speculation_options(*drafting: Decorator, batch: str) -> Decorator:
+    """Target, drafters and how often drafts hold, and the points to answer for.
+
+    Args:
+        drafting: options that say who drafts, and how well.
+        batch: batches where none are given.
+    """
+    return together(
+        hardware_option,
+        click.option("--target", required=True, metavar="NAME|PATH", help="The model that is sped up."),
+        *drafting,
+        click.option(
+            "--draft-length", default="1..8", show_default=True, metavar="A..B|A,B", help="Draft lengths."
+        ),
+        click.option(
+            "--batch", default=batch, show_default=True, metavar="A..B|A,B", help="Sequences in the batch."
+        ),
+        click.option(
+            "--context",
+            required=True,
+            type=click.IntRange(0, LARGEST_COUNT),
+            help="Cached positions per sequence.",
+        ),
+    )
+
+
+# How target and drafter are served.
+serving_options: Final = together(deployment_options, calibration_option)
+host_option: Final = click.option(
+    "--cycle-overhead",
+    default="0 s",
+    show_default=True,
+    metavar="TIME|ENGINE",
+    help="Host time per cycle, such as '1 ms', or that of vllm, sglang, sglang-overlap or transformers.",
+)
+
+
+def points(given: dict[str, Any]) -> dict[str, Any]:
+    """Fields that questions share, out of the options of `speculation_options` and `serving_options`.
+
+    Args:
+        given: values of options by name; those that a question calls by other names are taken out.
+
+    Raises:
+        InputError: a list of numbers that is none.
+    """
+    return {
+        "draft_lengths": parse_integers(given.pop("draft_length"), "draft length", 0),
+        "batches": parse_integers(given.pop("batch"), "batch", 1),
+        "tensor_parallel": given.pop("tp"),
+    }
+
+
+def plan_question(acceptances: tuple[str, ...], given: dict[str, Any]) -> PlanQuestion:
+    """The question that the options of `plan`, or those of its figure, ask.
+
+    Args:
+        acceptances: one for all drafters, or one each.
+        given: values of the other options by name.
+
+    Raises:
+        InputError: a list of numbers that is none, or a question without sense.
+    """
+    from rooflines.studies.plan import PlanQuestion
+
+    if not acceptances:
+        raise click.UsageError("Missing option '--acceptance'.")
+    rest = dict(given)
+    if "ep" in rest:
+        rest["expert_parallel"] = rest.pop("ep")
+    return PlanQuestion(
+        acceptance=acceptances[0] if len(acceptances) == 1 else acceptances, **points(rest), **rest
+    )
