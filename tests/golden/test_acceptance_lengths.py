@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rooflines.speculation.acceptance import Acceptance
@@ -124,8 +125,7 @@ def test_alpha_of_one_drafted_token_overshoots_eight_by_up_to_112_percent():
 
 
 def test_every_golden_curve_beside_the_project(reference_data):
-    pandas = pytest.importorskip("pandas")
-    rows = pandas.read_csv(reference_data / "acceptance" / "golden_acceptance_length.csv")
+    rows = pd.read_csv(reference_data / "acceptance" / "golden_acceptance_length.csv")
     errors = {"decaying": [], "constant": []}
     for _, curve in rows.groupby(["model", "method", "thinking"]):
         for form, worst in errors.items():
@@ -137,8 +137,7 @@ def test_every_golden_curve_beside_the_project(reference_data):
 
 
 def test_every_profile_beside_the_project_gives_its_published_length(reference_data):
-    pandas = pytest.importorskip("pandas")
-    rows = pandas.read_csv(reference_data / "acceptance" / "acceptance_profiles.csv")
+    rows = pd.read_csv(reference_data / "acceptance" / "acceptance_profiles.csv")
     rows = rows[rows.definition == "prefix_survival"]
     checked = 0
     for _, profile in rows.groupby(["source_key", "target_model", "task"]):

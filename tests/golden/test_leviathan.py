@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rooflines.speculation.acceptance import Acceptance
@@ -83,8 +84,7 @@ def test_alpha_08_gamma_4_is_3_3616_not_the_3_28_often_printed():
 
 
 def test_table_4_of_the_copy_beside_the_project(reference_data):
-    pandas = pytest.importorskip("pandas")
-    rows = pandas.read_csv(reference_data / "speedups" / "published_speedups.csv")
+    rows = pd.read_csv(reference_data / "speedups" / "published_speedups.csv")
     rows = rows[(rows.source_key == "leviathan2023") & rows.table_or_figure.str.startswith("Table 4")]
     gammas = rows.gamma_or_tree.str.extract(r"gamma=(\d+)")[0].astype(float).to_numpy()
     ours = walltime_improvement(rows.alpha.to_numpy(float), gammas, rows.c_reported.to_numpy(float))

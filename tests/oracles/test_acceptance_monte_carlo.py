@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.acceptance_fit import fit_acceptance
@@ -66,7 +67,6 @@ CURVES = [
 @pytest.mark.parametrize("curve", CURVES)
 @pytest.mark.parametrize("form", ["constant", "decaying"])
 def test_fits_find_the_least_squares_that_scipy_finds(curve, form):
-    optimize = pytest.importorskip("scipy.optimize")
     gammas = np.arange(1, 9)
 
     def errors(parameters):

@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM
 
 from rooflines.measurement.clock import time_on_cpu
 from rooflines.measurement.matrices import DenseMatrix, quantised
-from rooflines.measurement.models import load_tokenizer, smollm2_folder
+from rooflines.measurement.models import load_tokenizer
 from rooflines.measurement.speculation.prompts import choose_prompts
 from rooflines.measurement.threads import computing_threads
 from rooflines.measurement.transformers_runner import TransformersRunner
@@ -61,19 +61,14 @@ def _int4_copy(model):
 
 
 @pytest.fixture(scope="module")
-def models():
-    folder = smollm2_folder()
-    if not (folder / "config.json").is_file():
-        if "smollm2" in os.environ.get("ROOFLINES_REQUIRE", "").split(","):
-            pytest.fail(f"no model at {folder}: make smollm2")
-        pytest.skip(f"no model at {folder}: make smollm2")
-    target = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+def models(smollm2):
+    target = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.bfloat16).eval()
     assistant = _int4_copy(target)
     # Every draft has the length that is asked for, however sure the assistant is.
     assistant.generation_config.num_assistant_tokens_schedule = "constant"
     assistant.generation_config.assistant_confidence_threshold = 0.0
     with computing_threads(1):
-        yield target, assistant, load_tokenizer(str(folder))
+        yield target, assistant, load_tokenizer(str(smollm2))
 
 
 class Counted:

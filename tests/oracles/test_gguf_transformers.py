@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from rooflines.models.gguf import read_gguf
@@ -11,7 +12,6 @@ pytestmark = pytest.mark.torch
 transformers = pytest.importorskip("transformers")
 torch = pytest.importorskip("torch")
 gguf = pytest.importorskip("gguf")
-numpy = pytest.importorskip("numpy")
 
 LAYERS = 4
 SIZES = {
@@ -170,7 +170,7 @@ def write(path, architecture, config, extra, tensors):
     for name, shape in tensors.items():
         # The converter keeps vectors, norms and routers in fp32.
         matrix = len(shape) > 1 and not any(part in name for part in ("_norm", "gate_inp", ".bias"))
-        writer.add_tensor(name, numpy.zeros(shape, dtype=numpy.float16 if matrix else numpy.float32))
+        writer.add_tensor(name, np.zeros(shape, dtype=np.float16 if matrix else np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

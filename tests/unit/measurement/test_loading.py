@@ -170,9 +170,8 @@ def test_other_failures_are_not_blamed_on_memory():
 
 
 @pytest.mark.slow
-def test_the_converted_folder_answers_as_the_gguf_file_it_was_made_of(smollm2):
-    file = smollm2.with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
-    direct, converted = load_model(str(file), "fp32"), load_model(str(smollm2), "fp32")
+def test_the_converted_folder_answers_as_the_gguf_file_it_was_made_of(smollm2, smollm2_gguf):
+    direct, converted = load_model(str(smollm2_gguf), "fp32"), load_model(str(smollm2), "fp32")
     tokens = torch.arange(50, 60)[None]
     answers = [one.runner.forward(tokens, one.runner.new_cache(1, 10)) for one in (direct, converted)]
     torch.testing.assert_close(answers[0], answers[1], rtol=1e-5, atol=1e-5)

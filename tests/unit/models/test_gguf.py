@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,17 +97,16 @@ def test_every_type_has_the_size_that_the_gguf_package_gives_it(write):
 
 
 def test_against_the_gguf_package(tmp_path):
-    numpy = pytest.importorskip("numpy")
     package = pytest.importorskip("gguf")
     path = tmp_path / "written.gguf"
     writer = package.GGUFWriter(path, "llama")
     writer.add_block_count(2)
     writer.add_head_count_kv([4, 2])
     writer.add_token_list(["a", "b", "c"])
-    writer.add_tensor("x.weight", numpy.zeros((5, 32), dtype=numpy.float32))
-    writer.add_tensor("y.weight", numpy.zeros((5, 64), dtype=numpy.float16))
+    writer.add_tensor("x.weight", np.zeros((5, 32), dtype=np.float32))
+    writer.add_tensor("y.weight", np.zeros((5, 64), dtype=np.float16))
     quantised = package.quants.quantize(
-        numpy.ones((4, 64), dtype=numpy.float32), package.GGMLQuantizationType.Q8_0
+        np.ones((4, 64), dtype=np.float32), package.GGMLQuantizationType.Q8_0
     )
     writer.add_tensor("z.weight", quantised, raw_dtype=package.GGMLQuantizationType.Q8_0)
     writer.write_header_to_file()
@@ -216,9 +216,9 @@ def test_any_damage_is_read_or_refused_never_a_traceback(tmp_path_factory, where
     assert found.stored.size_bytes <= path.stat().st_size
 
 
-def test_a_real_file(smollm2):
-    found = read_gguf(smollm2)
-    assert smollm2.stat().st_size == 98_362_432
+def test_a_real_file(smollm2_gguf):
+    found = read_gguf(smollm2_gguf)
+    assert smollm2_gguf.stat().st_size == 98_362_432
     assert found.stored.count_by_kind() == {"Q4_1": 210, "F32": 61, "Q8_0": 1}
     assert found.stored.elements == 134_515_008
     assert found.metadata["llama.attention.head_count_kv"] == 3

@@ -233,9 +233,9 @@ def test_blocks_beyond_the_stated_number_are_refused():
         model(file)
 
 
-def test_a_real_file(smollm2):
-    spec = read_model(smollm2)
-    stored = read_gguf(smollm2).stored
+def test_a_real_file(smollm2_gguf):
+    spec = read_model(smollm2_gguf)
+    stored = read_gguf(smollm2_gguf).stored
     assert spec.parameters_total == 134_515_008
     assert spec.weight_bytes == stored.size_bytes == 96_576_768
     assert spec.tied_embeddings

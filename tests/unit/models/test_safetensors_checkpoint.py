@@ -168,5 +168,5 @@ def test_a_damaged_checkpoint_is_not_taken_for_none(tmp_path):
         read_stored(tmp_path / "absent.gguf")
 
 
-def test_gguf(smollm2):
-    assert read_stored(smollm2).size_bytes == 96_576_768
+def test_gguf(smollm2_gguf):
+    assert read_stored(smollm2_gguf).size_bytes == 96_576_768
