@@ -6,8 +6,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from rooflines.errors import DoesNotFitError
 from rooflines.serving.engine import Engine
 from rooflines.serving.fleet import make_fleet
+from rooflines.serving.goodput import Objective
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.schedule import PLAIN, parse_schedule
 from rooflines.serving.trace import Trace, read_trace
@@ -15,19 +17,20 @@ from rooflines.serving.uncertain import engine_errors
 from rooflines.serving.workload import Workload
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.capacity_intervals import Served
+from rooflines.studies.capacity_memory import memory_row, why_not
 from rooflines.studies.capacity_question import CapacityQuestion, ServedOption
 from rooflines.studies.capacity_rows import (
     closed_rows,
     exchange_rows,
     load_rows,
-    memory_row,
     option_row,
     pareto_rows,
     stops_paying,
 )
-from rooflines.studies.capacity_words import capacity_text
+from rooflines.studies.capacity_words import capacity_text, who
 from rooflines.studies.plan_acceptance import assign_acceptance
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.units import format_quantity
 
 __all__ = ["Capacity", "CapacityQuestion", "ServedOption", "make_capacity", "make_pareto"]
 
@@ -147,7 +150,12 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
             row for one in plain.values() for row in exchange_rows(one, workload, question.batched_tokens)
         ],
         trace=None if trace is None else _trace_document(trace),
-        warnings=[*dict.fromkeys(warnings), *_waiting(closed), *_trace_warnings(trace, rows, rate)],
+        warnings=[
+            *warnings,
+            *_long_waits(rows, objective),
+            *_waiting(closed),
+            *_trace_warnings(trace, rows, rate),
+        ],
         basis=basis,
     )
 
@@ -188,19 +196,39 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
     schedule = parse_schedule(question.draft_length)
     priced: list[_Priced] = []
     basis: list[str] = []
-    warnings: list[str] = []
+    notes: list[str] = []
+    left_out: list[str] = []
     for option in question.options:
         engine = _engine(question, option)
-        basis.append(f"{option.name}: {engine.target.machine.basis}")
-        priced.append(_Priced(option, _served(question, option, "none", engine, workload)))
+        machine = engine.target.machine
+        kinds = [("none", engine)]
         given = assign_acceptance(question.acceptance, option.drafters) if option.drafters else ()
         for text, one in zip(option.drafters, given, strict=True):
             drafter = make_drafter(text, engine.target)
-            warnings += drafter.warnings()
+            notes += drafter.warnings()
             able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
-            speculative = replace(engine, drafter=drafter, acceptance=one.rates, schedule=able)
-            priced.append(_Priced(option, _served(question, option, drafter.name, speculative, workload)))
-    return priced, basis, warnings
+            kinds.append(
+                (drafter.name, replace(engine, drafter=drafter, acceptance=one.rates, schedule=able))
+            )
+        served = []
+        for name, kind in kinds:
+            try:
+                served.append(_Priced(option, _served(question, option, name, kind, workload)))
+            except DoesNotFitError:
+                left_out.append(why_not(who({"option": option.name, "drafter": name}), kind, workload))
+                if name == "none":  # nor does it with a drafter beside it
+                    break
+        if served:
+            priced += served
+            basis.append(f"{option.name}: {machine.basis}")
+        if "unified" in machine.profile.memory_type.lower():
+            notes.append(
+                f"{option.hardware} shares its memory with the host: what the system and other programs "
+                "take of it is not counted"
+            )
+    if not priced:
+        raise DoesNotFitError("; ".join(left_out))
+    return priced, basis, [*dict.fromkeys(notes), *left_out]
 
 
 def _engine(question: CapacityQuestion, option: ServedOption) -> Engine:
@@ -233,10 +261,27 @@ def _served(
     return Served(option.name, drafter, fleet, errors)
 
 
+# Beyond it an engine queues for long, and a small error of its times is an overload.
+_NEAR_FULL: Final = 0.95
+
+
+def _long_waits(rows: list[dict[str, Any]], objective: Objective) -> list[str]:
+    """Fleets that are sized so close to an overload that first tokens wait."""
+    if objective.ttft_s is not None:
+        return []
+    return [
+        f"engines of {who(row)} run at {row['utilisation']:.1%} of what they carry, "
+        f"so that first tokens wait {format_quantity(row['ttft_s'], 's')}: promise a time with --slo-ttft "
+        "to size for it"
+        for row in rows
+        if row["utilisation"] and row["utilisation"] > _NEAR_FULL and row["cards"]
+    ]
+
+
 def _waiting(closed: list[dict[str, Any]]) -> list[str]:
     """Requests of a client that find no place."""
     return [
-        f"of {row['concurrency']:,} requests at once an engine of {row['option']} ({row['drafter']}) runs "
+        f"of {row['concurrency']:,} requests at once an engine of {who(row)} runs "
         f"{row['concurrency'] - row['waiting']:,}; the other {row['waiting']:,} wait for a place"
         for row in closed
         if row["waiting"]
@@ -271,7 +316,7 @@ def _trace_warnings(trace: Trace | None, rows: list[dict[str, Any]], rate: float
     peak = rate * trace.peak_rate_per_s / trace.rate_per_s
     notes += [
         f"the busiest minute brings {peak:.3g} requests/s, more than the {row['engines']} engines of "
-        f"{row['option']} ({row['drafter']}) carry: size for the peak with --rate"
+        f"{who(row)} carry: size for the peak with --rate"
         for row in rows
         if row["engines"] and peak > row["saturation_requests_per_s"] * row["engines"]
     ]

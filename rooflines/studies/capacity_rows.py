@@ -9,10 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.serving.benchmark import WAVES, benchmark_state
-from rooflines.serving.engine import positions_held
 from rooflines.serving.fleet import Fleet, Load
 from rooflines.serving.goodput import Objective
-from rooflines.serving.memory import largest_batch, memory_fit
 from rooflines.serving.mixed import expert_exchange
 from rooflines.serving.steady import at, completions_per_s
 from rooflines.serving.workload import Workload
@@ -34,6 +32,8 @@ from rooflines.studies.capacity_intervals import (
 _LOADS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
 # Points of a Pareto curve.
 _POINTS: Final = 24
+# Share of what an engine carries at which requests hardly meet.
+_IDLE: Final = 1e-6
 _TOKENS_PER_MILLION: Final = 1e6
 _SECONDS_PER_HOUR: Final = 3600.0
 
@@ -67,6 +67,7 @@ def option_row(
         "drafter": one.drafter,
         "cards_per_engine": fleet.cards_per_engine,
         "largest_batch": fleet.curve.max_sequences,
+        **_alone(fleet, objective),
         "saturation_requests_per_s": fleet.saturation_per_s,
         "goodput_requests_per_s": goodput,
         "goodput_tokens_per_s_per_card": workload.mean_output / per_request if per_request > 0 else None,
@@ -89,6 +90,16 @@ def option_row(
             else None
         ),
         "energy_upper_bound_j_per_token": _energy(fleet, cards, tokens),
+    }
+
+
+def _alone(fleet: Fleet, objective: Objective) -> dict[str, float | None]:
+    """Times of a request that meets no other: no promise below them can be kept (s)."""
+    rate = _IDLE * fleet.saturation_per_s
+    load = fleet.under(rate, engines_for(fleet, rate), objective)
+    return {
+        "alone_tpot_s": None if load is None else load.state.tpot_s,
+        "alone_ttft_s": None if load is None else load.ttft_s,
     }
 
 
@@ -181,30 +192,6 @@ def closed_rows(one: Served, workload: Workload, concurrency: Sequence[int]) -> 
             }
         )
     return rows
-
-
-def memory_row(one: Served, workload: Workload) -> dict[str, Any]:
-    """What stands in the memory of one card, and how many sequences of the mean context fit beside it."""
-    fleet = one.fleet
-    engine, most = fleet.engine, fleet.curve.max_sequences
-    held = positions_held(engine)
-    one_each = memory_fit(
-        engine.target, engine.drafter, 1.0, workload.mean_context, held, reserve=engine.reserve
-    )
-    room = largest_batch(engine.target, engine.drafter, workload.mean_context, held, reserve=engine.reserve)
-    fixed = one_each.weights_bytes + one_each.drafter_weights_bytes
-    return {
-        "option": one.option,
-        "drafter": one.drafter,
-        "capacity_bytes": one_each.capacity_bytes,
-        "reserve_bytes": one_each.reserve_bytes,
-        "weights_bytes": one_each.weights_bytes,
-        "drafter_weights_bytes": one_each.drafter_weights_bytes,
-        "sequence_bytes": float(one_each.used_bytes) - fixed,
-        "mean_context": workload.mean_context,
-        "sequences_that_fit": room,
-        "sequences_at_once": most,
-    }
 
 
 def stops_paying(one: Served, plain: Served, workload: Workload) -> dict[str, Any]:

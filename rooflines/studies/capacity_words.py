@@ -44,7 +44,7 @@ def capacity_text(
         sentences += [_overflows(row, loads) for row in rows]
     sentences += [_gains(row) for row in rows if row["goodput_over_plain"]]
     sentences += [_stops(end) for end in crossovers]
-    return " ".join(sentences)
+    return "\n".join(sentences)
 
 
 def _promise(objective: Objective) -> str:
@@ -56,28 +56,34 @@ def _promise(objective: Objective) -> str:
     return f", {' and '.join(parts)} for {objective.share:.0%}" if parts else ""
 
 
-def _who(row: Row) -> str:
+def who(row: Row) -> str:
+    """A way to serve in words."""
     how = "plain decoding" if row["drafter"] == "none" else row["drafter"]
     return f"{row['option']} with {how}"
 
 
 def _needs(row: Row) -> str:
     if row["cards"] is None:
-        return f"{_who(row)} cannot keep the promise at any load."
+        return f"{who(row)} cannot keep the promise at any load: {_alone(row)}."
     draft = "" if row["drafter"] == "none" else f", draft {row['draft_length']}"
-    return f"{_who(row)} needs {_cards(row)}: batch {row['batch']:.3g}{draft}, {_times(row)}."
+    return f"{who(row)} needs {_cards(row)}: batch {row['batch']:.3g}{draft}, {_times(row)}."
 
 
 def _carries(row: Row) -> str:
     most = f"overflows at {row['saturation_requests_per_s']:.3g} requests/s an engine"
     if row["goodput_requests_per_s"] <= 0:
-        return f"{_who(row)} cannot keep the promise at any load ({most})."
-    return f"{_who(row)} carries {_rate(row, 'goodput')} requests/s an engine ({most})."
+        return f"{who(row)} cannot keep the promise at any load: {_alone(row)}."
+    return f"{who(row)} carries {_rate(row, 'goodput')} requests/s an engine ({most})."
+
+
+def _alone(row: Row) -> str:
+    tpot, ttft = (format_quantity(row[f"alone_{name}_s"], "s") for name in ("tpot", "ttft"))
+    return f"even a request that meets no other has TPOT {tpot} and TTFT {ttft} on average"
 
 
 def _overflows(row: Row, loads: Sequence[Row]) -> str:
     """What is worth knowing of an engine where neither a load nor a promise is given."""
-    most = f"{_who(row)} overflows at {_rate(row, 'saturation')} requests/s an engine"
+    most = f"{who(row)} overflows at {_rate(row, 'saturation')} requests/s an engine"
     half = min(
         (one for one in loads if (one["option"], one["drafter"]) == (row["option"], row["drafter"])),
         key=lambda one: abs(one["plain_load"] - _HALF),
@@ -110,8 +116,11 @@ def _time(row: Row, name: str) -> str:
 
 def _gains(row: Row) -> str:
     """How much more an engine carries with drafts than without, and whether that can be told."""
+    name = f"{row['drafter']} on {row['option']}"
     value, low, high = (row[f"goodput_over_plain{end}"] for end in ("", "_low", "_high"))
-    said = f"{row['drafter']} on {row['option']} carries {value:.2f} times what plain decoding does"
+    if row["goodput_over_plain_low"] == row["goodput_over_plain_high"] == 1.0:
+        return f"{name} carries what plain decoding does: at that load it drafts nothing."
+    said = f"{name} carries {value:.2f} times what plain decoding does"
     if low is None:
         return f"{said}."
     end = f"({low:.2f}-{high:.2f})" if high is not None else f"({low:.2f} or more)"
@@ -128,30 +137,30 @@ def _best(rows: Sequence[Row]) -> list[str]:
         best = min(able, key=lambda row: row["price_per_hour"])
         if all(row["price_per_hour"] == best["price_per_hour"] for row in able):
             return [f"All cost {best['price_per_hour']:,.4g} an hour at the prices given."]
-        return [f"Cheapest: {_who(best)}, {best['price_per_hour']:,.4g} an hour at the prices given."]
+        return [f"Cheapest: {who(best)}, {best['price_per_hour']:,.4g} an hour at the prices given."]
     best = min(able, key=lambda row: row["cards"])
     same = [row for row in able if row["cards"] == best["cards"]]
     if len(same) == len(able):
         return [f"All need {_count(best['cards'])}."]
-    return [f"Fewest cards: {_who(best)}."]
+    return [f"Fewest cards: {who(best)}."]
 
 
 def _stops(end: Row) -> str:
-    who = f"{end['drafter']} on {end['option']}"
+    name = f"{end['drafter']} on {end['option']}"
     if end["batch"] is None:
         doubt = "" if end["batch_low"] is None else f" (it may stop from batch {end['batch_low']} on)"
-        return f"{who} still pays at batch {end['searched_to']}, the largest that runs{doubt}."
+        return f"{name} still pays at batch {end['searched_to']}, the largest that runs{doubt}."
     if end["batch"] == 1:
         doubt = ""
         if end["interval"] and end["batch_high"] != 1:
             most = (
                 f"batch {end['searched_to']}" if end["batch_high"] is None else f"batch {end['batch_high']}"
             )
-            doubt = f" (it may up to {most})"
-        return f"{who} pays at no batch{doubt}."
+            doubt = f" (it may pay up to {most})"
+        return f"{name} pays at no batch{doubt}."
     where = f", where {_BINDS[end['bound']]} binds the {end['operator']} of the verify pass"
     rate = f"{end['rate_requests_per_s']:.3g} requests/s an engine"
-    return f"{who} stops paying at batch {end['batch']}{_range(end)} ({rate}){where}."
+    return f"{name} stops paying at batch {end['batch']}{_range(end)} ({rate}){where}."
 
 
 def _range(end: Row) -> str:

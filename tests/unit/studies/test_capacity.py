@@ -189,7 +189,10 @@ def test_a_price_must_be_one(price):
 
 
 def test_what_does_not_fit_gets_no_speed():
-    with pytest.raises(DoesNotFitError, match="does not fit on 1 x"):
+    with pytest.raises(
+        DoesNotFitError,
+        match="1 x h100-sxm5-80gb with plain decoding does not fit: .* tensor parallelism 2 holds it",
+    ):
         make_capacity(
             replace(ASKED, target="llama-3.1-70b", options=(ServedOption("h100-sxm5-80gb"),), acceptance=())
         )
