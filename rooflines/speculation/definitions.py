@@ -256,8 +256,8 @@ def acceptance_from(name: str, rows: Rows, draft_lengths: Sequence[int] = ()) ->
         raise InputError(f"{name} takes one row of values, without ';': {name}:{chosen.values}")
     if chosen.needs_draft_length and len(draft_lengths) != len(rows[0]):
         raise InputError(
-            f"{name} means nothing without the draft length that it was measured at: write "
-            f"{name}:{chosen.values}, for example {name}:{rows[0][0]:g}@5"
+            f"{name} means nothing without the draft length GAMMA that it was measured at: write "
+            f"{name}:{','.join(f'{value:g}@GAMMA' for value in rows[0])}"
         )
     if draft_lengths and not chosen.needs_draft_length:
         raise InputError(f"{name} takes no draft length: write {name}:{chosen.values}")

@@ -114,18 +114,21 @@ def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     Raises:
         FileFormatError: the old document is no plan of this schema version.
     """
-    if old.get("schema_version") != new["schema_version"] or "answer" not in old:
+    no_plan = "the earlier answer is no plan as `rooflines plan --format json` writes it"
+    if "schema_version" not in old or "answer" not in old:
         raise FileFormatError(
-            f"the earlier answer has schema_version {old.get('schema_version')!r}; "
-            f"{new['schema_version']} is needed"
+            f"{no_plan}: it has no {'answer' if 'schema_version' in old else 'schema_version'}"
+        )
+    if old["schema_version"] != new["schema_version"]:
+        raise FileFormatError(
+            f"the earlier answer has schema_version {old['schema_version']!r} and {new['schema_version']} is "
+            "needed: ask for it again with this release"
         )
     try:
         return _changes(old, new)
     except (AttributeError, KeyError, TypeError):
         # Any field of a file that somebody edited may be of another kind; the schema is not read here.
-        raise FileFormatError(
-            "the earlier answer is no plan as `rooflines plan --format json` writes it"
-        ) from None
+        raise FileFormatError(no_plan) from None
 
 
 def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -84,7 +84,11 @@ def test_survival_that_reaches_0_stays_there():
         ("constant:0.8,0.7", "one number"),
         ("survival:0.5,0.6", "rises from 0.5 to 0.6 at position 2"),
         ("survival:1.5", "within 0..1"),
-        ("accepted-length:3.1", "accepted-length:3.1@5"),
+        (
+            "accepted-length:3.1",
+            "draft length GAMMA that it was measured at: write accepted-length:3.1@GAMMA",
+        ),
+        ("accepted-length:99", "write accepted-length:99@GAMMA"),
         ("accepted-length:3.1@5,2.0", "means nothing without"),
         ("accepted-length:6.1@5", "within 1..6"),
         ("accepted-length:0.9@5", "within 1..6"),

@@ -160,9 +160,17 @@ def test_a_new_batch_is_named():
     assert compare_plans(OLD, new) == ["batch 16: not asked before"]
 
 
-@pytest.mark.parametrize("old", [{}, {"schema_version": 1}, {"schema_version": 7, "answer": {}}])
-def test_another_version_is_refused(old):
-    with pytest.raises(FileFormatError, match="schema_version"):
+@pytest.mark.parametrize(
+    ("old", "message"),
+    [
+        ({}, "is no plan as `rooflines plan --format json` writes it: it has no schema_version"),
+        ({"answer": {}}, "it has no schema_version"),
+        ({"schema_version": 1}, "it has no answer"),
+        ({"schema_version": 7, "answer": {}}, "has schema_version 7 and 1 is needed: ask for it again"),
+    ],
+)
+def test_what_is_no_plan_or_one_of_another_version_is_refused(old, message):
+    with pytest.raises(FileFormatError, match=message):
         compare_plans(old, OLD)
 
 
