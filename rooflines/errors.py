@@ -83,11 +83,22 @@ class CannotTellError(RooflinesError):
 
 def near_matches(given: str, allowed: Iterable[str], count: int = 3) -> tuple[str, ...]:
     """The allowed names closest to what was typed, best first (case and separators are ignored)."""
-    plain = {_plain(name): name for name in allowed}
-    wanted = _plain(given)
+    plain = {bare(name): name for name in allowed}
+    wanted = bare(given)
     close = difflib.get_close_matches(wanted, plain, n=count, cutoff=0.6)
     contained = [key for key in plain if len(wanted) > 2 and wanted in key and key not in close]  # noqa: PLR2004 - two letters are in everything
     return tuple(plain[key] for key in (*close, *sorted(contained, key=len))[:count])
+
+
+def bare(name: str) -> str:
+    """A name without case and separators, as names are compared."""
+    return "".join(character for character in name.lower() if character.isalnum())
+
+
+def shortened(value: object, width: int = 60) -> str:
+    """What was given, as a message of one line has room for it."""
+    text = repr(value)
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _restore(
@@ -96,10 +107,6 @@ def _restore(
     error = kind.__new__(kind, *args)
     error.__dict__.update(state)
     return error
-
-
-def _plain(name: str) -> str:
-    return "".join(character for character in name.lower() if character.isalnum())
 
 
 def _alternatives(names: Iterable[str]) -> str:

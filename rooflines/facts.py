@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
-from rooflines.errors import FileFormatError, RooflinesError, near_matches
+from rooflines.errors import FileFormatError, RooflinesError, near_matches, shortened
+
+
+def _as_tuple(given: object) -> object:
+    return tuple(given) if isinstance(given, list) else given
+
+
+# A tuple that files write as a list.
+LISTED: Final = BeforeValidator(_as_tuple)
+Texts = Annotated[tuple[str, ...], LISTED]
 
 
 class Fact(BaseModel):
@@ -52,9 +61,4 @@ def _line(mistake: ErrorDetails, fields: tuple[str, ...]) -> str:
         rule = f"unknown field; did you mean {near[0]!r}?" if near else "unknown field"
     a_table = mistake["type"] == "value_error" and isinstance(mistake["input"], Mapping)
     known = mistake["type"] == "missing" or a_table or repr(mistake["input"]) in rule
-    return f"{field or 'value'}: {rule}" + ("" if known else f" (given {_short(mistake['input'])})")
-
-
-def _short(value: object, width: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= width else text[: width - 3] + "..."
+    return f"{field or 'value'}: {rule}" + ("" if known else f" (given {shortened(mistake['input'])})")

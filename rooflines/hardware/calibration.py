@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from rooflines.dtypes import number_format
 from rooflines.errors import near_matches
-from rooflines.facts import Fact
+from rooflines.facts import LISTED, Fact, Texts
 from rooflines.hardware.constants import Constants
 
 SCHEMA_VERSION: Final = 1
@@ -36,10 +36,6 @@ _SIXTEEN_BITS: Final = 12.0  # storage below it is quantised
 _EIGHT_BITS: Final = 6.0  # and below this it is of the 4-bit family
 
 
-def _as_tuple(given: object) -> object:
-    return tuple(given) if isinstance(given, list) else given
-
-
 def _constants(given: object) -> object:
     """Constants out of a table of numbers by name."""
     if isinstance(given, Constants):
@@ -54,9 +50,6 @@ def _constants(given: object) -> object:
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise ValueError(f"{key} = {value!r} is not a number")  # noqa: TRY004 - likewise
     return Constants(**{key: float(value) for key, value in given.items()})
-
-
-Texts = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 
 
 class Residual(Fact):
@@ -114,7 +107,7 @@ class Provenance(Fact):
     rows: Annotated[int, Field(ge=0)] = 0
     shapes: Annotated[int, Field(ge=0)] = 0
     shape_names: Texts = ()
-    left_out: Annotated[tuple[LeftOutRows, ...], BeforeValidator(_as_tuple)] = ()
+    left_out: Annotated[tuple[LeftOutRows, ...], LISTED] = ()
     note: str = ""
 
 
@@ -137,7 +130,7 @@ class OperatorConstants(Fact):
     form: str
     constants: Annotated[Constants, BeforeValidator(_constants)]
     provenance: Provenance
-    residuals: Annotated[tuple[Residual, ...], BeforeValidator(_as_tuple)] = ()
+    residuals: Annotated[tuple[Residual, ...], LISTED] = ()
 
     @field_validator("constants")
     @classmethod
@@ -195,8 +188,8 @@ class Calibration(Fact):
     sources: Texts
     host_overhead_s: Annotated[float, Field(ge=0)] = 0.0
     stands_for: Texts = ()
-    operators: Annotated[tuple[OperatorConstants, ...], BeforeValidator(_as_tuple)] = ()
-    steps: Annotated[tuple[StepTime, ...], BeforeValidator(_as_tuple)] = ()
+    operators: Annotated[tuple[OperatorConstants, ...], LISTED] = ()
+    steps: Annotated[tuple[StepTime, ...], LISTED] = ()
 
     @model_validator(mode="after")
     def _no_entry_twice(self) -> Calibration:

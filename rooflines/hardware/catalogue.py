@@ -16,7 +16,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
-from rooflines.errors import AmbiguousNameError, FileFormatError, UnknownNameError
+from rooflines.errors import AmbiguousNameError, FileFormatError, UnknownNameError, bare
 from rooflines.hardware.profile import HardwareProfile
 
 ENVIRONMENT: Final = "ROOFLINES_HARDWARE"
@@ -51,9 +51,9 @@ def load_hardware(name: str | Path) -> HardwareProfile:
     ):
         return read_profile(Path(name).expanduser())
     listed = _listed()
-    wanted = plain_name(name)
+    wanted = bare(name)
     for profile in listed:
-        if plain_name(profile.id) == wanted:
+        if bare(profile.id) == wanted:
             return read_profile(profile.file)
     return read_profile(_by_alias(name, listed).file)
 
@@ -138,13 +138,13 @@ def catalogue_folders() -> Iterator[Traversable]:
 
 
 def _by_alias(name: str, listed: tuple[_Listed, ...]) -> _Listed:
-    wanted = plain_name(name)
+    wanted = bare(name)
     spellings = [profile.id for profile in listed]
     matches = []
     for profile in listed:
         names = _other_names(profile)
         spellings += names
-        if wanted and wanted in map(plain_name, names):
+        if wanted and wanted in map(bare, names):
             matches.append(profile)
     if len(matches) == 1:
         return matches[0]
@@ -167,8 +167,3 @@ def _family(name: str, listed: tuple[_Listed, ...]) -> list[str]:
     """Ids that have every word of the name (``h100``: SXM, PCIe and NVL)."""
     words = set(re.findall(r"[a-z0-9]+", name.lower()))
     return sorted(profile.id for profile in listed if words and words <= set(profile.id.split("-")))
-
-
-def plain_name(name: str) -> str:
-    """A name without case and separators, as names are compared."""
-    return "".join(character for character in name.lower() if character.isalnum())

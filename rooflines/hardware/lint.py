@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rooflines.hardware.catalogue import plain_name
+from rooflines.errors import bare
 from rooflines.hardware.profile import UNVERIFIED, HardwareProfile
 
 Outcome = tuple[str, str | None]
@@ -110,7 +110,7 @@ def lint_names(profiles: Sequence[tuple[str, HardwareProfile]]) -> list[tuple[st
         problem = f"the file is called {stem}.toml: rename it to {profile.id}.toml, so that the id finds it"
         findings.append((profile.id, _finding("file-name", "id", None if stem == profile.id else problem)))
         for name in (profile.id, profile.name, *profile.aliases):
-            owner = owners.setdefault(plain_name(name), profile.id)
+            owner = owners.setdefault(bare(name), profile.id)
             problem = f"{name!r} is also a name of {owner}"
             findings.append(
                 (profile.id, _finding("one-owner", "aliases", None if owner == profile.id else problem))

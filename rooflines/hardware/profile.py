@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from rooflines.dtypes import ARITHMETIC
 from rooflines.errors import MissingPeakError, ProfileError, UnitError, UnknownNameError, near_matches
-from rooflines.facts import Fact
+from rooflines.facts import LISTED, Fact, Texts
 from rooflines.units import Dimension, parse_quantity
 
 PEAK_KEYS: Final = (*ARITHMETIC, "fp16_acc16", "fp8_acc16", "fp8_mx", "fp64_tensor")
@@ -101,10 +101,6 @@ def _alternatives(given: object, read: Callable[[object], Quantity]) -> object:
     return tuple(_statement(one, read) if isinstance(one, Mapping) else one for one in given)
 
 
-def _as_tuple(given: object) -> object:
-    return tuple(given) if isinstance(given, list) else given
-
-
 def _reads(dimension: Dimension) -> BeforeValidator:
     return BeforeValidator(partial(_entry, read=partial(_quantity, dimension=dimension)))
 
@@ -121,7 +117,7 @@ class LintException(Fact):
     """A lint rule that does not hold for some fields of this device, and why that is no mistake."""
 
     rule: str
-    fields: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+    fields: Texts
     reason: Annotated[str, Field(min_length=1)]
 
 
@@ -140,7 +136,7 @@ class HardwareProfile(Fact):
     identity_source: str | None = None
     kind: Literal["gpu", "tpu", "asic", "soc", "cpu"] | None = None
     status: Literal["shipping", "announced"] = "shipping"
-    aliases: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = ()
+    aliases: Texts = ()
     year: Count | None = None
     memory_capacity: Bytes | None = None
     memory_capacity_nominal: Bytes | None = None
@@ -158,7 +154,7 @@ class HardwareProfile(Fact):
     c2c_per_direction: BytesPerSecond | None = None
     pcie_per_direction: BytesPerSecond | None = None
     peaks: dict[str, FlopPerSecond] = Field(default_factory=dict)
-    exceptions: Annotated[tuple[LintException, ...], BeforeValidator(_as_tuple)] = ()
+    exceptions: Annotated[tuple[LintException, ...], LISTED] = ()
     sources: dict[str, str] = Field(default_factory=dict)
 
     @field_validator("id")

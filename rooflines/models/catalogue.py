@@ -11,14 +11,15 @@ from typing import Any, Final
 from rooflines.errors import AmbiguousNameError, UnknownNameError
 from rooflines.models.config_file import parse_json
 
-_ENDING: Final = ".json"
+ENDING: Final = ".json"
 # Parts of Hugging Face names that say nothing about shapes.
 _NOISE: Final = re.compile(r"-(hf|instruct|chat|it|base|bf16)(?=-|$)")
 
 
+@cache
 def list_presets() -> tuple[str, ...]:
     """Names of all presets, sorted; no file is read."""
-    return _names()
+    return names_in(_folder())
 
 
 def load_preset(name: str) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def load_preset(name: str) -> dict[str, Any]:
         AmbiguousNameError: the beginning of several presets.
     """
     found = resolve_preset(name)
-    return dict(parse_json((_folder() / f"{found}{_ENDING}").read_bytes(), f"preset {found}"))
+    return dict(parse_json((_folder() / f"{found}{ENDING}").read_bytes(), f"preset {found}"))
 
 
 def resolve_preset(name: str) -> str:
@@ -43,7 +44,7 @@ def resolve_preset(name: str) -> str:
         UnknownNameError: with near matches.
         AmbiguousNameError: the beginning of several presets.
     """
-    names = _names()
+    names = list_presets()
     for candidate in (name.lower(), plain_name(name)):
         if candidate in names:
             return candidate
@@ -61,10 +62,10 @@ def plain_name(name: str) -> str:
     return plain.removeprefix("meta-")
 
 
-@cache
-def _names() -> tuple[str, ...]:
-    entries = (entry.name for entry in _folder().iterdir())
-    return tuple(sorted(name.removesuffix(_ENDING) for name in entries if name.endswith(_ENDING)))
+def names_in(folder: Traversable) -> tuple[str, ...]:
+    """Names of the configs of a folder, sorted; no file is read."""
+    entries = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(ENDING) for name in entries if name.endswith(ENDING)))
 
 
 def _folder() -> Traversable:

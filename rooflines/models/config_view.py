@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from rooflines.errors import ConfigError, UnsupportedArchitectureError
+from rooflines.errors import ConfigError, UnsupportedArchitectureError, shortened
 
 # Sizes above these are mistakes: the largest published model has 2.6 million rows or columns nowhere.
 MOST_ELEMENTS: Final = 2**31
@@ -190,7 +190,7 @@ class ConfigView:
         def translate(entry: object) -> _Value:
             if not isinstance(entry, str) or entry not in allowed:
                 raise UnsupportedArchitectureError(
-                    f"{self.name}: {self.where(key)} has {_short(entry)}, which is not modelled "
+                    f"{self.name}: {self.where(key)} has {shortened(entry)}, which is not modelled "
                     f"(known: {', '.join(allowed)})"
                 )
             return allowed[entry]
@@ -216,7 +216,7 @@ class ConfigView:
             if nothing and (entry is None or (entry == 0 and type(entry) is int)):
                 return 0
             if type(entry) is not int or not 1 <= entry <= MOST_ELEMENTS:
-                raise ValueError(f"entry {_short(entry)} must be a whole number from 1 to {MOST_ELEMENTS}")
+                raise ValueError(f"entry {shortened(entry)} must be a whole number from 1 to {MOST_ELEMENTS}")
             return entry
 
         return self.items(key, length, check)
@@ -236,7 +236,7 @@ class ConfigView:
         """The error for a field that is not modelled."""
         reason = f": {why}" if why else ""
         return UnsupportedArchitectureError(
-            f"{self.name}: {self.where(key)} = {_short(self.data.get(key))} is not modelled{reason}"
+            f"{self.name}: {self.where(key)} = {shortened(self.data.get(key))} is not modelled{reason}"
         )
 
     def wrong(self, key: str, allowed: str) -> ConfigError:
@@ -244,7 +244,7 @@ class ConfigView:
         if key not in self.data:
             return self.lacking(key)
         return ConfigError(
-            f"{self.name}: {self.where(key)} is {_short(self.data[key])}: it must be {allowed}"
+            f"{self.name}: {self.where(key)} is {shortened(self.data[key])}: it must be {allowed}"
         )
 
     def lacking(self, *keys: str) -> ConfigError:
@@ -259,8 +259,3 @@ class ConfigView:
     def where(self, key: str) -> str:
         """Dotted name of a key."""
         return f"{self.path}.{key}" if self.path else key
-
-
-def _short(value: object, width: int = 60) -> str:
-    text = repr(value)
-    return text if len(text) <= width else text[: width - 3] + "..."

@@ -6,10 +6,10 @@ from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rooflines.errors import ConfigError, UnknownNameError
-from rooflines.models.catalogue import plain_name
+from rooflines.models.catalogue import ENDING, names_in, plain_name
 from rooflines.models.config_file import parse_json
 from rooflines.models.config_view import ConfigView
 from rooflines.models.drafter_readers import drafting_method, read_drafter
@@ -18,14 +18,11 @@ from rooflines.models.readers import open_config
 from rooflines.models.spec import ModelSpec
 from rooflines.models.standard_drafters import standard_drafter
 
-_ENDING: Final = ".json"
-
 
 @cache
 def list_drafter_presets() -> tuple[str, ...]:
     """Names of all shipped heads, sorted."""
-    names = (entry.name for entry in _folder().iterdir())
-    return tuple(sorted(name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING)))
+    return names_in(_folder())
 
 
 def find_drafter(source: str | None, method: Method, target: ModelSpec) -> DrafterSpec:
@@ -58,7 +55,7 @@ def _config(source: str) -> tuple[dict[str, Any], str]:
         return dict(config), name
     for candidate in (source.lower(), plain_name(source)):
         if candidate in list_drafter_presets():
-            raw = (_folder() / f"{candidate}{_ENDING}").read_bytes()
+            raw = (_folder() / f"{candidate}{ENDING}").read_bytes()
             return dict(parse_json(raw, f"preset {candidate}")), candidate
     raise UnknownNameError(
         "drafter head", source, list_drafter_presets(), "(a preset, or a path to a config.json or its folder)"

@@ -18,6 +18,7 @@ from rooflines.errors import (
     FileFormatError,
     UnknownNameError,
     UnsupportedArchitectureError,
+    bare,
     near_matches,
 )
 from rooflines.facts import render_mistakes
@@ -332,12 +333,8 @@ def _family_of(given: str) -> str | None:
         return given
     for ending in _CLASS_ENDINGS:
         given = given.removesuffix(ending)
-    plain = _plain(given)
-    return next((family for family in FAMILIES if _plain(family) == plain), None) if plain else None
-
-
-def _plain(text: str) -> str:
-    return "".join(character for character in text.lower() if character.isalnum())
+    wanted = bare(given)
+    return next((family for family in FAMILIES if bare(family) == wanted), None) if wanted else None
 
 
 def refuse_drafters(view: ConfigView) -> None:

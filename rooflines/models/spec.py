@@ -8,7 +8,7 @@ that parameter counts, weight bytes and FLOPs come from one place.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, NonNegativeInt, PositiveInt, model_validator
 
@@ -130,6 +130,10 @@ class ModelSpec(Fact):
         if self.kv_dtype is not None:
             number_format(self.kv_dtype)
         return self
+
+    def rebuilt(self, **changes: Any) -> Self:  # noqa: ANN401 - fields are of many types
+        """A model with other facts, built anew: a copy would keep what was derived of the old ones."""
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     @cached_property
     def layer_groups(self) -> tuple[tuple[Layer, int], ...]:

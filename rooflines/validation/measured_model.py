@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Final
 
 from rooflines.dtypes import number_format
 from rooflines.errors import FileFormatError
@@ -32,7 +32,7 @@ def measured_model(inputs: Inputs) -> ModelSpec:
 
 def first_layers(model: ModelSpec, depth: int) -> ModelSpec:
     """The model cut after so many layers, with its head."""
-    return model if depth == len(model.layers) else _rebuilt(model, layers=model.layers[:depth])
+    return model if depth == len(model.layers) else model.rebuilt(layers=model.layers[:depth])
 
 
 def quantised_copy(model: ModelSpec, storage: str) -> ModelSpec:
@@ -45,7 +45,7 @@ def quantised_copy(model: ModelSpec, storage: str) -> ModelSpec:
     copies = {layer: _requantised(layer, model.hidden, storage) for layer, _ in model.layer_groups}
     layers = tuple(copies[layer] for layer in model.layers)
     formats = tuple({**dict(model.formats), "head": storage}.items())
-    return _rebuilt(model, layers=layers, formats=formats, tied_embeddings=False)
+    return model.rebuilt(layers=layers, formats=formats, tied_embeddings=False)
 
 
 def int4_storage(inputs: Inputs) -> str:
@@ -66,8 +66,3 @@ def int4_storage(inputs: Inputs) -> str:
 def _requantised(layer: Layer, hidden: int, storage: str) -> Layer:
     formats = {**dict(layer.formats), **{matrix.name: storage for matrix in layer.matrices(hidden)}}
     return layer.model_copy(update={"formats": tuple(formats.items())})
-
-
-def _rebuilt(model: ModelSpec, **changes: Any) -> ModelSpec:  # noqa: ANN401 - fields of a model are of many types
-    """Another model: a copy would keep what was derived from the old layers."""
-    return ModelSpec(**{name: getattr(model, name) for name in ModelSpec.model_fields} | changes)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rooflines.errors import ConfigError
+from rooflines.errors import ConfigError, shortened
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,4 @@ class Block:
         """The error for a value that is not what `key` needs."""
         if key not in self.data:
             return ConfigError(f"{self.where}.{key} is missing: it must be {allowed}")
-        given = repr(self.data[key])
-        short = given if len(given) <= 60 else given[:57] + "..."  # noqa: PLR2004 - a line's width
-        return ConfigError(f"{self.where}.{key} is {short}: it must be {allowed}")
+        return ConfigError(f"{self.where}.{key} is {shortened(self.data[key])}: it must be {allowed}")

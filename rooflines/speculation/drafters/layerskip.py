@@ -14,7 +14,7 @@ from typing import Final
 from rooflines.errors import InputError
 from rooflines.speculation.drafters.base import STEPS, Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
-from rooflines.speculation.drafters.self_draft import SelfDrafter, rebuilt
+from rooflines.speculation.drafters.self_draft import SelfDrafter
 from rooflines.timing.deployment import Deployment
 
 
@@ -30,8 +30,7 @@ def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) 
             f"layerskip:layers={layers} is no early exit: {target.model.name} has {most + 1} layers, so "
             f"write {most} or fewer"
         )
-    first = rebuilt(
-        target.model,
+    first = target.model.rebuilt(
         name=f"{target.model.name} (first {layers} layers)",
         layers=target.model.layers[:layers],
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from rooflines.costs.cost import Number
-from rooflines.models.spec import ModelSpec
 from rooflines.speculation.drafters.base import Draft, Repeated, chain, possible_lengths
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.step_times import StepTimer
@@ -63,9 +62,3 @@ class SelfDrafter:
     def warnings(self) -> tuple[str, ...]:
         """None."""
         return ()
-
-
-def rebuilt(model: ModelSpec, **changes: Any) -> ModelSpec:  # noqa: ANN401 - values of any field
-    """A model with other facts, built anew: a copy would keep what the first has cached of its layers."""
-    facts = {name: getattr(model, name) for name in ModelSpec.model_fields}
-    return ModelSpec(**{**facts, **changes})

@@ -15,7 +15,7 @@ from rooflines.errors import InputError
 from rooflines.models.spec import Attention, LatentAttention, Layer, ModelSpec
 from rooflines.speculation.drafters.base import STEPS, Drafter
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
-from rooflines.speculation.drafters.self_draft import SelfDrafter, rebuilt
+from rooflines.speculation.drafters.self_draft import SelfDrafter
 from rooflines.timing.deployment import Deployment
 
 WINDOW: Final = "newest positions that its attention sees"
@@ -40,7 +40,7 @@ def windowed(model: ModelSpec, window: int) -> ModelSpec:
     layers = tuple(distinct[id(layer)] for layer in model.layers)
     if layers == model.layers:
         raise InputError(f"{model.name} has no attention that sees more than {window} positions")
-    return rebuilt(model, layers=layers)
+    return model.rebuilt(layers=layers)
 
 
 def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:

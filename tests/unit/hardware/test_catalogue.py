@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from rooflines.errors import AmbiguousNameError, FileFormatError, UnknownNameError
+from rooflines.errors import AmbiguousNameError, FileFormatError, UnknownNameError, bare
 from rooflines.hardware import catalogue, list_hardware, load_hardware
-from rooflines.hardware.catalogue import ENVIRONMENT, data_folder, hardware_files, plain_name, read_profile
+from rooflines.hardware.catalogue import ENVIRONMENT, data_folder, hardware_files, read_profile
 
 
 @pytest.fixture(autouse=True)
@@ -231,4 +231,4 @@ def test_profiles_are_found_in_an_installed_package_too(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("name", "plain"), [("H100 SXM", "h100sxm"), ("a100_80-GB", "a10080gb"), ("-", "")])
 def test_names_are_compared_without_case_and_separators(name, plain):
-    assert plain_name(name) == plain
+    assert bare(name) == plain
