@@ -89,9 +89,13 @@ def test_a_file_instead_of_the_terminal(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--slo-tpot=20"], "has no unit"),
-        (["--slo-ttft=3 GB"], "is in byte"),
+        (["--slo-tpot=30"], "--slo-tpot: '30' has no unit; write a number and its unit, such as '30 ms'"),
+        (["--slo-ttft=3 GB"], "--slo-ttft: '3 GB' is in byte; s is needed; write a number"),
+        (["--slo-ttft=soon"], "--slo-ttft: 'soon' is not a quantity; write a number"),
+        (["--cycle-overhead=1"], "such as '1 ms'"),
         (["--rate=-1"], "above 0"),
+        (["--rate=1e30"], "at most 1e+09"),
+        (["--rate=nan"], "above 0"),
         (["--drafter=ngram"], "acceptance"),
         (["--draft-length=4@2"], "draft length"),
         (["--option=tp=two"], "number is needed"),
@@ -104,7 +108,10 @@ def test_a_file_instead_of_the_terminal(tmp_path):
         (["--batched-tokens=100"], "no prompt can start"),
         (["--target=llama-3.1-405b"], "does not fit"),
         (["--percentile=100"], "percentile"),
-        (["--kv-transfer=50"], "has no unit"),
+        (
+            ["--kv-transfer=50"],
+            "--kv-transfer: '50' has no unit; write a number and its unit, such as '50 GB/s'",
+        ),
         (["--kv-transfer=0 B/s"], "above 0"),
         (["--slo-tpot=0 s"], "above 0"),
         (["--output-tokens=1"], "more than one token"),

@@ -270,6 +270,7 @@ DOCUMENTS = [
             option="tp=2",
             drafter="ngram",
             acceptance="0.5",
+            concurrency="4,512",
             format="json",
         ),
     ),
