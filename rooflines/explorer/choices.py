@@ -32,7 +32,7 @@ _SEPARATOR: Final = "|"
 # A config.json is a few thousand bytes; files beyond this are something else.
 LARGEST_CONFIG: Final = 1_000_000
 _CALIBRATIONS: Final = ("auto", "none", "textbook")
-_COMPARED: Final = 8  # draft lengths that are compared at least
+_COMPARED: Final = (8, 16, 32, LONGEST_DRAFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,11 @@ class Choices:
         if not self.hardware:
             raise InputError("choose a device")
 
+    @property
+    def longest_compared(self) -> int:
+        """Draft lengths are compared from 1 to here: in few steps, so that a slider asks for few plans."""
+        return next(longest for longest in _COMPARED if longest >= self.draft_length)
+
     def question(self, hardware: str) -> PlanQuestion:
         """What is asked of one of the devices.
 
@@ -84,7 +89,7 @@ class Choices:
             target=self.target,
             drafters=self.drafters,
             acceptance=self.acceptance,
-            draft_lengths=tuple(range(1, max(_COMPARED, self.draft_length) + 1)),
+            draft_lengths=tuple(range(1, self.longest_compared + 1)),
             batches=(self.batch,),
             context=self.context,
             tensor_parallel=self.tensor_parallel,
@@ -104,7 +109,7 @@ class Choices:
 
     def command(self, hardware: str) -> list[str]:
         """The command that answers the same."""
-        lengths = f"1..{max(_COMPARED, self.draft_length)}"
+        lengths = f"1..{self.longest_compared}"
         given = {
             "--hardware": hardware,
             "--target": self.target,

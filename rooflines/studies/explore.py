@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from rooflines.costs.cost import Number
+from rooflines.costs.cost import Cost
 from rooflines.costs.storage import weight_bytes
 from rooflines.errors import MissingPeakError, RooflinesError
 from rooflines.models.catalogue import list_presets
@@ -21,18 +21,14 @@ from rooflines.models.drafter_catalogue import list_drafter_presets
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import break_even_cost_ratio, constant_acceptance
-from rooflines.speculation.cycle import CycleTimes, cycle, cycle_times
-from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.registry import KINDS, make_drafter
-from rooflines.studies.intensity import study_intensity
+from rooflines.studies.intensity import time_phase
 from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, narrowed, plan_for
-from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
-from rooflines.studies.plan_price import verify_length_of
 from rooflines.studies.roofline import EVERYTHING, Roof, roofs
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
-from rooflines.units import parse_quantity
+from rooflines.timing.roofline import OperatorTime, PassTime
 
 # Speedups whose lines the map shows; 1 is where speculation breaks even.
 MAP_LEVELS: Final = (1.0, 1.5, 2.0, 3.0, 4.0)
@@ -138,29 +134,6 @@ class DeviceView:
     maps: list[BreakEvenMap]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A drafter on its target, with its acceptance."""
-
-    target: Deployment
-    drafter: Drafter
-    given: GivenAcceptance
-    context: float
-    overhead_s: float
-    verify_length: int | None
-
-    def times(self, batch: Number, draft_length: Number) -> CycleTimes:
-        return cycle_times(
-            self.target,
-            self.drafter,
-            batch,
-            self.context,
-            draft_length,
-            overhead_s=self.overhead_s,
-            verify_length=self.verify_length,
-        )
-
-
 def explore(question: PlanQuestion, draft_length: int, model: ModelSpec | None = None) -> DeviceView:
     """Everything around the plan of one batch.
 
@@ -172,30 +145,26 @@ def explore(question: PlanQuestion, draft_length: int, model: ModelSpec | None =
     Raises:
         RooflinesError: whatever a plan refuses.
     """
-    target = _target(question, model)
     batch = question.batches[0]
     powers = [2**power for power in range(LARGEST_SEARCHED.bit_length())]
-    # One plan of all batches prices what they share once.
-    wide = plan_for(replace(question, batches=tuple(sorted({batch, *powers}))), target)
+    # One plan of all batches prices what they share once, and serves the next question of another batch too.
+    target, wide = _planned(replace(question, batches=tuple(sorted({batch, *powers}))), model)
     plan = narrowed(wide, target, batch)
-    asked = _asked(question, target)
-    cycles = [_nearest(plan, one.drafter.name, draft_length) for one in asked]
-    drawn = [(one, row) for one, row in zip(asked, cycles, strict=True) if row["speedup"] is not None]
+    drafters = [entry["drafter"] for entry in plan.acceptances]
+    cycles = [_nearest(plan, drafter, draft_length) for drafter in drafters]
+    drawn = [row for row in cycles if row["speedup"] is not None]
     ends = {entry["drafter"]: entry["batch"] for entry in plan.crossovers}
-    lines = [
-        _line(one.drafter.name, _best_by_batch(wide, one.drafter.name, powers), "batch", ends)
-        for one in asked
-    ]
+    lines = [_line(name, _best_by_batch(wide, name, powers), "batch", ends) for name in drafters]
     return DeviceView(
         plan=plan,
         cycles=cycles,
         by_length=[
-            _line(one.drafter.name, _drafting(plan, one.drafter.name), "draft_length", {}) for one, _ in drawn
+            _line(row["drafter"], _drafting(plan, row["drafter"]), "draft_length", {}) for row in drawn
         ],
         by_batch=[line for line in lines if line.x],
         operators=_operators(target, question, max(row["verify_width"] for row in cycles)),
         roofs=roofs(target, ("decode",)),
-        maps=[_map(one, float(batch), row["draft_length"]) for one, row in drawn],
+        maps=[_map(question.hardware, row) for row in drawn],
     )
 
 
@@ -227,6 +196,13 @@ def _drafts(text: str, target: Deployment) -> bool:
     return own < weight_bytes(target.model, target.precision, target.parallelism)
 
 
+@lru_cache(maxsize=16)
+def _planned(question: PlanQuestion, model: ModelSpec | None) -> tuple[Deployment, Plan]:
+    """A page asks for the same plans again while other controls move; one device has some hundred rows."""
+    target = _target(question, model)
+    return target, plan_for(question, target)
+
+
 def _target(question: PlanQuestion, model: ModelSpec | None) -> Deployment:
     return make_deployment(
         model if model is not None else question.target,
@@ -244,16 +220,6 @@ def _target(question: PlanQuestion, model: ModelSpec | None) -> Deployment:
 def _machine(hardware: str, calibration: str, overhead: str) -> Machine:
     """A page asks for the same few machines again and again; files are read once a run of the explorer."""
     return make_machine(hardware, calibration, overhead)
-
-
-def _asked(question: PlanQuestion, target: Deployment) -> list[_Asked]:
-    drafters = [make_drafter(text, target) for text in question.drafters]
-    given = assign_acceptance(question.acceptance, question.drafters)
-    overhead_s = parse_quantity(question.cycle_overhead, "s")
-    return [
-        _Asked(target, drafter, one, float(question.context), overhead_s, verify_length_of(question, drafter))
-        for drafter, one in zip(drafters, given, strict=True)
-    ]
 
 
 def _nearest(plan: Plan, drafter: str, draft_length: int) -> dict[str, Any]:
@@ -294,56 +260,56 @@ def _line(
 def _operators(target: Deployment, question: PlanQuestion, verify_width: float) -> list[OperatorPoint]:
     """Operators of the three passes; a prompt is as long as the context, and without one nothing prefills."""
     batch, context = float(question.batches[0]), float(question.context)
-    passes: list[tuple[str, float, float | None]] = [("decode", context, None)]
+    passes: list[tuple[str, float | None]] = [("decode", None)]
     if context:
-        passes.append(("prefill", context, None))
-    passes.append(("verify", context, verify_width))
+        passes.append(("prefill", None))
+    passes.append(("verify", verify_width))
+    return [point for phase, new in passes for point in _points(target, phase, batch, context, new)]
+
+
+def _points(
+    target: Deployment, phase: str, batch: float, context: float, new: float | None
+) -> list[OperatorPoint]:
+    """Operators of a pass that multiply matrices, and the pass as a whole."""
+    try:
+        timed = time_phase(target, phase, batch, context, new)
+    except MissingPeakError:
+        return []  # no peak, no roof: the plan has said so where it needed one
+    parts: list[tuple[str, Cost, OperatorTime | PassTime]] = [
+        (one.operator.name, one.operator.cost * one.operator.count, one) for one in timed.operators
+    ]
     return [
         OperatorPoint(
             hardware=target.machine.profile.id,
             phase=phase,
-            operator=EVERYTHING if row["operator"] == "total" else row["operator"],
-            intensity_flop_per_byte=row["intensity_flop_per_byte"],
-            attained_flop_per_s=row["flops"] / row["time_s"],
-            seconds=row["time_s"],
-            share=row["share"],
-            bound=row["bound"],
+            operator=name,
+            intensity_flop_per_byte=float(cost.intensity_flop_per_byte),
+            attained_flop_per_s=float(cost.matmul_flops / time.seconds),
+            seconds=float(time.seconds),
+            share=float(time.seconds / timed.seconds),
+            bound=str(time.bound),
         )
-        for phase, cached, new in passes
-        for row in _rows(target, phase, batch, cached, new)
+        for name, cost, time in [*parts, (EVERYTHING, timed.cost, timed)]
+        if float(cost.matmul_flops)
     ]
 
 
-def _rows(
-    target: Deployment, phase: str, batch: float, context: float, new: float | None
-) -> list[dict[str, Any]]:
-    try:
-        columns = study_intensity(target, phase, batch, context, new).columns
-    except MissingPeakError:
-        return []  # no peak, no roof: the plan has said so where it needed one
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    return [row for row in rows if row["flops"]]
-
-
-def _map(one: _Asked, batch: float, draft_length: int) -> BreakEvenMap:
-    times = one.times(batch, float(draft_length))
-    outcome = cycle(times, one.given.rates)
-    rest = float(outcome.verify_s + outcome.overhead_s) / float(outcome.target_step_s)
-    tau = Acceptance.constant(_MAP_ACCEPTANCE).tokens_per_cycle(float(draft_length))
+def _map(hardware: str, row: Mapping[str, Any]) -> BreakEvenMap:
+    """The map around a row of a plan: what is not drafting stays as it is there."""
+    length, cost_ratio = row["draft_length"], row["cost_ratio"]
+    rest = row["cycle_cost"] - length * cost_ratio
+    # Of a chain no more is accepted than is verified; a tree has more nodes than levels.
+    verified = min(float(length), row["verify_width"] - 1.0)
+    tau = np.asarray(Acceptance.constant(_MAP_ACCEPTANCE).tokens_per_cycle(verified))
     return BreakEvenMap(
-        hardware=one.target.machine.profile.id,
-        drafter=one.drafter.name,
-        draft_length=draft_length,
+        hardware=hardware,
+        drafter=row["drafter"],
+        draft_length=length,
         acceptance=tuple(_MAP_ACCEPTANCE.tolist()),
         cost_ratios={
-            level: tuple(
-                np.asarray(break_even_cost_ratio(np.asarray(tau) / level, draft_length, rest)).tolist()
-            )
+            level: tuple(np.asarray(break_even_cost_ratio(tau / level, length, rest)).tolist())
             for level in MAP_LEVELS
         },
-        here=(
-            float(constant_acceptance(float(outcome.tokens_per_cycle), draft_length)),
-            float(outcome.cost_ratio),
-        ),
-        speedup=float(outcome.speedup),
+        here=(float(constant_acceptance(row["tokens_per_cycle"], verified)), cost_ratio),
+        speedup=row["speedup"],
     )
