@@ -18,7 +18,7 @@ def test_sglangs_overlapped_cycles(batch, tau, rate):
     What its cycles take beyond our device time and prompts (512 in, 1,024 out). The figures are restated with
     two digits and move with the calibration; hence a tenth of the cycle.
     """
-    target = make_deployment("qwen3-8b", make_machine("b200-sxm-180gb"))
+    target = make_deployment("qwen3-8b", make_machine("b200-sxm-180gb", "b200-sxm-180gb.sglang-0.5.14"))
     drafter = make_drafter("dflash:qwen3-8b-dflash,block=16", target)
     times = cycle_times(target, drafter, float(batch), 1024.0, 15.0)
     device_s = float(np.asarray(times.draft.seconds + times.verify.seconds))
