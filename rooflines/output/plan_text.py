@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from rooflines.errors import InputError
 from rooflines.output.tables import Columns, quantities, render
+from rooflines.rows import as_columns
 from rooflines.studies.plan import Plan
 from rooflines.studies.plan_price import SCHEDULE_SLACK
 
@@ -30,6 +31,11 @@ _SHOWN: Final = {
     "tokens_per_s": "tokens/s",
     "verify_bound": "verify bound",
 }
+_CYCLES: Final = "Cycles"
+# Rows of a table that are read as a whole, and columns that a line holds.
+_MANY_ROWS: Final = 64
+_MANY_FITS: Final = 24
+_MOST_BATCHES: Final = 12
 _BUDGET: Final = {
     "drafter": "drafter",
     "batch": "batch",
@@ -90,22 +96,32 @@ def plan_text(answer: Plan, fmt: str) -> str:
         return render(answer.columns(), fmt)
     if fmt not in ("text", "markdown"):
         raise InputError(f"unknown format {fmt!r}; known: text, markdown, csv, json")
-    (_, cycles), *others = plan_tables(answer).items()
+    tables = plan_tables(answer)
     parts = [
         answer.text,
         basis_text(answer),
-        render(cycles, fmt),
-        *(render(columns, fmt, title) for title, columns in others),
+        *(
+            render(columns, fmt, None if title == next(iter(tables)) == _CYCLES else title)
+            for title, columns in tables.items()
+        ),
         not_modeled_text(answer),
     ]
     return "\n\n".join(parts)
 
 
 def plan_tables(answer: Plan) -> dict[str, Columns]:
-    """The tables of a plan by title, cycles first; times and sizes as `Quantity`."""
+    """The tables of a plan by title, those of speed first; times and sizes as `Quantity`."""
+    cycles, memory = _shown_rows(answer), _shown_memory(answer)
+    whole = len(cycles) == len(answer.rows)
+    best = (
+        f"{_CYCLES} of the best draft length of each drafter (--format csv has all {len(answer.rows)} rows)"
+    )
+    kept = len({row["batch"] for row in memory}) < len(answer.question.batches)
+    at = f" at batch {memory[0]['batch']}" if kept else ""
     return {
-        "Cycles": _cycles(answer),
-        "Memory of one device": _memory(answer),
+        **_compared(answer),
+        _CYCLES if whole else best: _cycles(answer, cycles),
+        f"Memory of one device{at}": _memory(memory),
         "What would change the answer": _break_even(answer),
         **({SCHEDULE_TITLE: _schedule(answer)} if answer.schedule else {}),
         **_asked_for(answer),
@@ -162,9 +178,48 @@ def _spaced(trees: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "widths": " ".join(map(str, row["widths"]))} for row in trees]
 
 
-def _cycles(answer: Plan) -> Columns:
-    columns = answer.columns()
-    if len(set(columns["drafter"])) == 1:
+def _shown_rows(answer: Plan) -> list[dict[str, Any]]:
+    """All rows, or where these are many and of several drafters, the best draft length of each."""
+    if len(answer.question.drafters) == 1 or len(answer.rows) <= _MANY_ROWS:
+        return answer.rows
+    return list(_best_of_each(answer).values())
+
+
+def _best_of_each(answer: Plan) -> dict[tuple[str, int], dict[str, Any]]:
+    """The row of largest speedup of each drafter at each batch, the shortest draft of equals."""
+    best: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in answer.rows:
+        known = best.setdefault((row["drafter"], row["batch"]), row)
+        if row["speedup"] is not None and row["speedup"] > known["speedup"]:
+            best[row["drafter"], row["batch"]] = row
+    return best
+
+
+def _compared(answer: Plan) -> dict[str, Columns]:
+    """Drafters side by side, where there are several and several batches, but not more than a line holds."""
+    question = answer.question
+    if len(question.drafters) == 1 or not 1 < len(question.batches) <= _MOST_BATCHES:
+        return {}
+    best = _best_of_each(answer)
+    names = list(dict.fromkeys(row["drafter"] for row in answer.rows))
+    cells = {f"batch {batch}": [_gain(best[name, batch]) for name in names] for batch in question.batches}
+    return {"Speedup of each drafter, and its draft length": {"drafter": names, **cells}}
+
+
+def _gain(row: dict[str, Any]) -> str:
+    return "does not fit" if row["speedup"] is None else f"{row['speedup']:.2f} ({row['draft_length']})"
+
+
+def _shown_memory(answer: Plan) -> list[dict[str, Any]]:
+    """All rows, or where these are many, those of the largest batch: only the cache grows with it."""
+    if len(answer.memory) <= _MANY_FITS:
+        return answer.memory
+    return [row for row in answer.memory if row["batch"] == max(answer.question.batches)]
+
+
+def _cycles(answer: Plan, rows: list[dict[str, Any]]) -> Columns:
+    columns = as_columns(rows)
+    if len(answer.question.drafters) == 1:
         columns.pop("drafter")
     return {
         title: quantities(columns[name], "s")
@@ -175,7 +230,7 @@ def _cycles(answer: Plan) -> Columns:
     }
 
 
-def _memory(answer: Plan) -> Columns:
+def _memory(rows: list[dict[str, Any]]) -> Columns:
     names = {
         "batch": "batch",
         "weights_bytes": "weights",
@@ -188,17 +243,19 @@ def _memory(answer: Plan) -> Columns:
         "largest_batch": "largest batch",
     }
     shown: dict[str, Sequence[object]] = {}
-    if len({row["drafter"] for row in answer.memory}) > 1:
-        shown["for"] = [row["drafter"] for row in answer.memory]
+    if len({row["drafter"] for row in rows}) > 1:
+        shown["for"] = [row["drafter"] for row in rows]
     for key, title in names.items():
-        values = [row[key] for row in answer.memory]
+        values = [row[key] for row in rows]
         shown[title] = quantities(values, "byte") if key.endswith("_bytes") else values
     return shown
 
 
 def _break_even(answer: Plan) -> Columns:
+    several = len(answer.question.drafters) > 1
     return {
         "batch": [entry["batch"] for entry in answer.recommendation],
+        **({"drafter": [entry["drafter"] for entry in answer.recommendation]} if several else {}),
         "draft": [entry["draft_length"] for entry in answer.recommendation],
         "speedup": [entry["speedup"] for entry in answer.recommendation],
         "from": [entry["speedup_low"] for entry in answer.recommendation],

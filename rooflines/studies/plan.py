@@ -120,7 +120,7 @@ class Plan:
         rows: a row per drafter, batch and draft length.
         memory: a row per drafter and batch.
         acceptances: what was given for each drafter.
-        schedule: drafter and draft length of every batch, within 1 % of the best, in the fewest ranges.
+        schedule: drafter and draft length of every batch, within 2 % of the best, in the fewest ranges.
         verify_budget: how much of a draft to verify, per drafter and batch, where asked for.
         best_trees: the best tree, per drafter that proposes trees and batch, where asked for.
         realities: why, per drafter and batch, where asked for.

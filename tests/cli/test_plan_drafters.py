@@ -28,7 +28,7 @@ def schema(root):
 def test_drafters_stand_in_one_table_with_acceptance_of_their_own():
     text = plan(*DRAFTERS, *ACCEPTANCE, "--batch", "1,16", "--draft-length", "4").stdout
     assert "eagle3:depth=6,topk=10,nodes=59 0.75, dflash 0.75, ngram 0.3, as given" in text
-    table = text.split("\n\n")[2].splitlines()
+    table = text.split("\nCycles\n\n")[1].split("\n\n")[0].splitlines()
     assert [line.split()[0] for line in table[2:]] == [
         *["eagle3:depth=6,topk=10,nodes=59"] * 2,
         *["dflash"] * 2,
