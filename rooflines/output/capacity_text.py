@@ -23,7 +23,7 @@ _MEMORY: Final = {
     "sequences_at_once": "run at once",
 }
 # A column `A..B` is an interval: its ends by key.
-_FLEET: Final = {
+_CARRIED: Final = {
     **_NAMED,
     "saturation_requests_per_s": "saturates at requests/s",
     "saturation_low_requests_per_s..saturation_high_requests_per_s": "saturation 90 %",
@@ -32,7 +32,11 @@ _FLEET: Final = {
     "goodput_over_plain": "over plain",
     "goodput_over_plain_low..goodput_over_plain_high": "over plain 90 %",
     "goodput_tokens_per_s_per_card": "goodput tokens/s/card",
+}
+_NEEDED: Final = {
+    **_NAMED,
     "engines": "engines",
+    "prefill_engines": "of them prefill",
     "cards": "cards",
     "cards_low..cards_high": "cards 90 %",
     "tokens_per_s_per_card": "tokens/s/card",
@@ -111,9 +115,11 @@ def capacity_tables(answer: Capacity) -> dict[str, Columns]:
     share = f"{answer.question.share:.0%}"
     by_load = {**_NAMED, "rate_requests_per_s": "requests/s", "overloaded": "overloaded"}
     speedup = {"speedup": "speedup", "speedup_low..speedup_high": "speedup 90 %"}
+    loaded = answer.question.rate is not None or answer.trace is not None
     found = {
         "Memory of one card": _table(answer.memory, _MEMORY),
-        "What each option carries and needs": _table(answer.rows, _FLEET),
+        "What one engine carries": _table(answer.rows, _CARRIED),
+        "What the load needs" if loaded else "One engine at goodput": _table(answer.rows, _NEEDED),
         "One engine": _table(answer.rows, {**_NAMED, **_TIMES}),
         f"One engine: times at the share of {share}": _table(answer.rows, {**_NAMED, **_SHARES}),
         "One engine by load": _table(
@@ -157,6 +163,8 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Colum
 
 def _cell(row: Mapping[str, Any], key: str) -> object:
     """A value with its unit, or an interval: ``9.83 ms to 24.9 ms``."""
+    if key == "prefill_engines":
+        return row[key] or None  # 0 where engines do both
     low, dots, high = key.partition("..")
     if not dots:
         return _quantity(key, row[key])

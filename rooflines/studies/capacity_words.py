@@ -70,10 +70,10 @@ def _needs(row: Row) -> str:
 
 
 def _carries(row: Row) -> str:
-    most = f"overflows at {row['saturation_requests_per_s']:.3g} requests/s an engine"
     if row["goodput_requests_per_s"] <= 0:
         return f"{who(row)} cannot keep the promise at any load: {_alone(row)}."
-    return f"{who(row)} carries {_rate(row, 'goodput')} requests/s an engine ({most})."
+    most = f"overflows at {row['saturation_requests_per_s']:.3g}"
+    return f"{who(row)} carries {_rate(row, 'goodput')} requests/s an engine within it, and {most}."
 
 
 def _alone(row: Row) -> str:

@@ -34,7 +34,7 @@ def test_an_interval_is_one_cell_beside_its_value(answer):
     row = answer.rows[0]
     assert one["TPOT"][0] == Quantity(row["tpot_s"], "s")
     assert re.fullmatch(r"[\d.]+ ms to [\d.]+ ms", one["TPOT 90 %"][0])
-    cards = tables["What each option carries and needs"]["cards 90 %"][0]
+    cards = tables["What the load needs"]["cards 90 %"][0]
     assert cards == f"{row['cards_low']} to {row['cards_high']}"
 
 
@@ -45,14 +45,15 @@ def test_an_end_without_limit_is_a_word(answer):
     for number in near:
         assert by_load["TPOT 90 %"][number].endswith("to overload")
     endless = replace(answer, rows=[{**row, "cards_high": None} for row in answer.rows])
-    cells = capacity_tables(endless)["What each option carries and needs"]["cards 90 %"]
+    cells = capacity_tables(endless)["What the load needs"]["cards 90 %"]
     assert cells[0] == f"{answer.rows[0]['cards_low']} or more"
 
 
 def test_tables_that_hold_nothing_are_left_out(answer):
     assert set(capacity_tables(answer)) == {
         "Memory of one card",
-        "What each option carries and needs",
+        "What one engine carries",
+        "What the load needs",
         "One engine",
         "One engine: times at the share of 95%",
         "One engine by load",
@@ -94,3 +95,11 @@ def test_what_intervals_mean_is_said_where_there_are_some(answer):
     textbook = make_capacity(replace(ASKED, calibration="textbook"))
     assert "No intervals" in basis_text(textbook)
     assert not any("90 %" in heading for table in capacity_tables(textbook).values() for heading in table)
+
+
+def test_prefill_engines_are_counted_where_they_are_apart(answer):
+    assert "of them prefill" not in capacity_tables(answer)["What the load needs"]
+    apart = make_capacity(replace(ASKED, kv_transfer="50 GB/s", concurrency=()))
+    counts = capacity_tables(apart)["What the load needs"]["of them prefill"]
+    assert counts == [row["prefill_engines"] for row in apart.rows]
+    assert min(counts) >= 1
