@@ -61,14 +61,15 @@ class Advice:
 
     Attributes:
         family: of the drafter (``eagle3``, ``independent``, ...).
-        target: the model that is sped up.
-        model: the drafter's checkpoint; None where it was derived or has none.
+        target: checkpoint of the model that is sped up.
+        model: the drafter's checkpoint; None where none is known, or it has none.
         ranges: by batch, rising and without a gap from batch 1.
         single: draft length for an engine that takes one for all batches; 0 is plain decoding.
         top_k: children of each expanded node of a tree; None for a chain.
         nodes: drafted nodes of a tree of depth `single` that are verified, the root not counted; None for a
             chain.
         costs: of the cycles that were planned.
+        tensor_parallel: devices that the target is split over.
     """
 
     family: str
@@ -79,6 +80,7 @@ class Advice:
     top_k: int | None = None
     nodes: int | None = None
     costs: tuple[StepCost, ...] = ()
+    tensor_parallel: int = 1
 
     def __post_init__(self) -> None:
         ends = [0, *(one.last for one in self.ranges)]
@@ -120,10 +122,10 @@ def _vllm(advice: Advice, method: Method) -> list[str]:
         config["num_speculative_tokens_per_batch_size"] = [
             [one.first, one.last, one.draft_length] for one in advice.ranges
         ]
-    written = shlex.quote(json.dumps(config))
     last = advice.ranges[-1]
+    words = ["vllm", "serve", advice.target, *_split_over(advice, "--tensor-parallel-size")]
     return [
-        f"vllm serve {shlex.quote(advice.target)} --speculative-config {written}",
+        shlex.join([*words, "--speculative-config", json.dumps(config)]),
         f"# Beyond batch {last.last} vLLM keeps the last entry ({last.draft_length}); the plan ends there.",
     ]
 
@@ -153,7 +155,8 @@ def _sglang(advice: Advice, method: Method) -> list[str]:
     if method.name == "DSPARK" and advice.costs:
         before = _file(_SPS_FILE, _sps_table(advice.costs))
         flags += ["--speculative-dspark-sps-table-path", _SPS_FILE]
-    command = shlex.join(["python", "-m", "sglang.launch_server", "--model-path", advice.target, *flags])
+    launched = ["python", "-m", "sglang.launch_server", "--model-path", advice.target]
+    command = shlex.join([*launched, *_split_over(advice, "--tp-size"), *flags])
     return [*before, command, *after]
 
 
@@ -178,7 +181,8 @@ def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
     longest = advice.longest if advice.top_k is None else advice.single
     if longest == 0:
         return [_left_off(advice, one_length)]
-    lines = ["speculative_config:", f"  decoding_type: {method.name}"]
+    split = [f"tensor_parallel_size: {advice.tensor_parallel}"] if advice.tensor_parallel > 1 else []
+    lines = [*split, "speculative_config:", f"  decoding_type: {method.name}"]
     lines.append(f"  {method.setting}: {method.setting_value(longest)}")
     if method.needs_model:
         lines.append(f"  speculative_model: {json.dumps(_model(advice))}")
@@ -225,11 +229,20 @@ def _llama_cpp(advice: Advice, method: Method) -> list[str]:
         raise InputError("llama.cpp verifies chains only: plan this drafter without topk and nodes")
     if advice.single == 0:
         return [_left_off(advice, _LLAMA_HAS_ONE)]
-    flags = ["llama-server", "--model", advice.target, "--spec-type", method.name]
+    flags = ["llama-server", "--model", _gguf(advice.target, "TARGET"), "--spec-type", method.name]
     if method.needs_model:
-        flags += ["--spec-draft-model", _model(advice)]
+        flags += ["--spec-draft-model", _gguf(advice.model, "DRAFTER")]
     flags += [method.setting, str(method.setting_value(advice.single))]
     return [shlex.join(flags), *_one_length(advice, _LLAMA_HAS_ONE)]
+
+
+def _gguf(model: str | None, of: str) -> str:
+    """A model as llama.cpp loads it: a file in its own format."""
+    return model if model is not None and model.endswith(".gguf") else f"PATH-OF-THE-{of}.gguf"
+
+
+def _split_over(advice: Advice, flag: str) -> list[str]:
+    return [flag, str(advice.tensor_parallel)] if advice.tensor_parallel > 1 else []
 
 
 def _model(advice: Advice) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from typing import Final
 
 from rooflines.engines.settings import Advice, Range, StepCost, settings_text
-from rooflines.errors import InputError
+from rooflines.errors import InputError, UnknownNameError
+from rooflines.models.catalogue import load_preset
 from rooflines.studies.plan import Plan
 
 # EAGLE-2 drafts a tree unless told otherwise (EAGLE-3, arXiv 2503.01840, appendix A).
 _TOP_K: Final = {"eagle2": 10}
 # Families whose model is no checkpoint: `quantized:int4` names a format.
 _DERIVED: Final = frozenset({"quantized"})
+_REPOSITORY: Final = re.compile(r"https://huggingface\.co/([^/]+/[^/]+)/")
 
 
 def engine_settings(plan: Plan, engine: str) -> str:
@@ -49,8 +53,8 @@ def advice_of(plan: Plan) -> Advice:
     single = _single_length(plan, drafter)
     return Advice(
         family=family,
-        target=plan.question.target,
-        model=None if family in _DERIVED else model,
+        target=_checkpoint(plan.question.target) or plan.question.target,
+        model=None if family in _DERIVED or model is None else _checkpoint(model),
         ranges=tuple(
             Range(entry["first_batch"], entry["last_batch"], entry["draft_length"]) for entry in plan.schedule
         ),
@@ -62,6 +66,7 @@ def advice_of(plan: Plan) -> Advice:
             for row in plan.rows
             if row["drafter"] == drafter and row["speedup"] is not None and row["draft_length"] > 0
         ),
+        tensor_parallel=plan.question.tensor_parallel,
     )
 
 
@@ -72,6 +77,20 @@ def split_drafter(drafter: str) -> tuple[str, str | None, dict[str, str]]:
     model = next((part for part in parts if "=" not in part), None)
     parameters = dict(part.split("=", 1) for part in parts if "=" in part)
     return family, model, parameters
+
+
+def _checkpoint(name: str) -> str | None:
+    """What an engine loads for a model: a path or repository as typed, or the repository behind a preset.
+
+    None where only a config is known, as of most drafter heads.
+    """
+    if "/" in name or Path(name).expanduser().exists():
+        return name
+    try:
+        found = _REPOSITORY.match(str(load_preset(name).get("_source", "")))
+    except UnknownNameError:
+        return None
+    return None if found is None else found[1]
 
 
 def _single_length(plan: Plan, drafter: str) -> int:

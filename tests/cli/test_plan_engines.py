@@ -71,7 +71,7 @@ def test_settings_follow_the_schedule_of_the_plan():
         [entry["first_batch"], entry["last_batch"], entry["draft_length"]] for entry in schedule
     ]
     assert config["num_speculative_tokens"] == max(entry["draft_length"] for entry in schedule)
-    assert (config["method"], config["model"]) == ("draft_model", "llama-3.2-1b")
+    assert (config["method"], config["model"]) == ("draft_model", "meta-llama/Llama-3.2-1B")
 
 
 def test_a_tree_of_59_nodes_is_60_to_sglang():

@@ -207,8 +207,26 @@ def test_a_drafter_without_a_checkpoint_is_left_to_be_filled_in(name):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_names_with_spaces_stay_one_word(name):
-    text = settings_text(Advice("independent", "my target", "my draft", (Range(1, 8, 4),), 4), name)
-    assert "my draft" in (text if name == "trtllm" else str(shlex.split(text.splitlines()[0])))
+    text = settings_text(Advice("independent", "my target", "my draft.gguf", (Range(1, 8, 4),), 4), name)
+    words = text if name == "trtllm" else json.dumps(shlex.split(text.splitlines()[0]))
+    assert "my draft.gguf" in words
+
+
+def test_llama_loads_files_of_its_own_format():
+    flags = command(settings_text(advice(), "llamacpp"))
+    assert flags["--model"] == "PATH-OF-THE-TARGET.gguf"
+    assert flags["--spec-draft-model"] == "PATH-OF-THE-DRAFTER.gguf"
+    own = Advice("independent", "target-Q4_K_M.gguf", "draft.gguf", (Range(1, 8, 4),), 4)
+    flags = command(settings_text(own, "llamacpp"))
+    assert (flags["--model"], flags["--spec-draft-model"]) == ("target-Q4_K_M.gguf", "draft.gguf")
+
+
+def test_a_target_over_several_devices_is_started_so():
+    split = advice(tensor_parallel=4)
+    assert command(settings_text(split, "vllm"))["--tensor-parallel-size"] == "4"
+    assert command(settings_text(split, "sglang"))["--tp-size"] == "4"
+    assert settings_text(split, "trtllm").startswith("tensor_parallel_size: 4\nspeculative_config:\n")
+    assert "--tensor-parallel-size" not in command(settings_text(advice(), "vllm"))
 
 
 def test_unknown_engines_gaps_and_half_a_tree_are_refused():

@@ -40,7 +40,8 @@ def entry(first, last, drafter, draft_length):
 
 def test_advice_repeats_the_schedule_and_prices_cycles_as_the_plan_does(plan):
     advice = advice_of(plan)
-    assert (advice.family, advice.model, advice.target) == ("independent", "llama-3.2-1b", "llama-3.1-8b")
+    assert (advice.family, advice.model) == ("independent", "meta-llama/Llama-3.2-1B")
+    assert (advice.target, advice.tensor_parallel) == ("meta-llama/Llama-3.1-8B", 1)
     assert [(one.first, one.last, one.draft_length) for one in advice.ranges] == [
         (row["first_batch"], row["last_batch"], row["draft_length"]) for row in plan.schedule
     ]
@@ -76,6 +77,26 @@ def test_where_no_batch_asked_for_fits_the_schedule_says_what_one_length_is():
     answer = make_plan(replace(QUESTION, batches=(100_000,)))
     assert answer.schedule
     assert advice_of(answer).single == answer.schedule[0]["draft_length"] > 0
+
+
+@pytest.mark.parametrize(
+    ("target", "drafter", "loaded", "draft"),
+    [
+        ("meta-llama/Llama-3.1-8B-Instruct", "independent:llama-3.2-1b", None, "meta-llama/Llama-3.2-1B"),
+        ("qwen3-8b", "eagle3:qwen3-8b-eagle3", "Qwen/Qwen3-8B", None),  # a config of a head, no checkpoint
+        ("qwen3-8b", "ngram", "Qwen/Qwen3-8B", None),
+    ],
+)
+def test_presets_are_the_repositories_that_they_were_read_from(target, drafter, loaded, draft):
+    advice = advice_of(make_plan(replace(QUESTION, target=target, drafters=(drafter,))))
+    assert (advice.target, advice.model) == (loaded or target, draft)
+
+
+def test_a_file_is_what_was_typed(tmp_path, plan):
+    file = tmp_path / "config.json"
+    file.write_text("{}", encoding="utf-8")
+    advice = advice_of(replace(plan, question=replace(QUESTION, target=str(file), tensor_parallel=4)))
+    assert (advice.target, advice.tensor_parallel) == (str(file), 4)
 
 
 def test_an_engine_runs_one_drafter(plan):
