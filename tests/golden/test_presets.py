@@ -45,6 +45,13 @@ def test_presets_are_complete_and_hold_nothing_unread(name):
     assert load_preset(name)["_source"].startswith("https://huggingface.co/")
 
 
+def test_qwen_3_5_4b_has_the_size_that_llama_cpp_counts():
+    """4.21 B, and 4.33 B with the multi-token-prediction module: its card says no more than 4B."""
+    spec = read_model("qwen3.5-4b")
+    assert round(spec.parameters_total / 1e9, 2) == 4.21
+    assert round((spec.parameters_total + spec.parameters_mtp) / 1e9, 2) == 4.33
+
+
 def test_there_are_many():
     assert len(list_presets()) >= 60
     assert {"llama-2-7b", "llama-3.1-70b", "llama-3.2-1b", "qwen3-8b", "vicuna-33b-v1.3", "gpt2"} <= set(

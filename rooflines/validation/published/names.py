@@ -37,6 +37,8 @@ _MODELS: Final = {
     "qwen3-235b-a22b-instruct-2507": ModelName("qwen3-235b-a22b"),
     "qwen3-coder-480b-a35b-instruct": ModelName("qwen3-coder-480b-a35b"),
     "qwen3-next-80b-a3b-instruct-fp8": ModelName("qwen3-next-80b-a3b", "fp8-block"),
+    "qwen3-coder-next": ModelName("qwen3-next-80b-a3b"),
+    "qwen3.6-35b-a3b": ModelName("qwen3.5-35b-a3b"),
     "llama-3-70b-instruct": ModelName("llama-3-70b"),
     "llama3-70b": ModelName("llama-3-70b"),
     "llama-3-8b-instruct": ModelName("llama-3-8b"),

@@ -40,6 +40,7 @@ _HEADS: Final = {
     ("dflash", "qwen3-8b"): "qwen3-8b-dflash",
     ("dflash", "qwen3-4b"): "qwen3-4b-dflash",
     ("dflash", "qwen3.5-27b"): "qwen3.5-27b-dflash",
+    ("dflash", "qwen3.5-35b-a3b"): "qwen3.5-35b-a3b-dflash",
     ("dspark", "qwen3-8b"): "qwen3-8b-dspark",
     ("eagle", "vicuna-7b-v1.3"): "eagle-vicuna-7b-v1.3",
     ("eagle", "vicuna-13b-v1.3"): "eagle-vicuna-13b-v1.3",
