@@ -19,6 +19,7 @@ with app.setup:
         drafted,
         drafter_options,
         drafting_controls,
+        expert_options,
         keep_address,
         read_address,
         served,
@@ -52,7 +53,7 @@ def _served(first: Choices, serving: mo.ui.batch) -> tuple[Choices, str]:
 
 @app.cell
 def _drafting(base: Choices, last: dict[str, Choices]) -> tuple[mo.ui.batch]:
-    drafting = drafting_controls(drafter_options(base), last["choices"])
+    drafting = drafting_controls(drafter_options(base), last["choices"], expert_options(base))
     return (drafting,)
 
 

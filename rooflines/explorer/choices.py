@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from rooflines.costs.routing import parse_routing
 from rooflines.dtypes import number_format
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.hardware.catalogue import list_hardware
@@ -46,9 +47,12 @@ class Choices:
         drafters: as on the command line.
         acceptance: likewise, one text for all drafters or ``NAME=...`` each.
         draft_length: gamma.
+        verify_length: drafted tokens that are verified at most; 0 for all.
         batch: B.
         context: S.
         tensor_parallel: t.
+        expert_parallel: e.
+        routing: which experts the tokens of a pass hit.
         weight_dtype: of the linear layers; empty keeps the checkpoint's.
         kv_dtype: of the caches; empty keeps the checkpoint's.
         calibration: ``auto``, ``none`` or ``textbook``.
@@ -61,9 +65,12 @@ class Choices:
     drafters: tuple[str, ...] = ("independent:llama-3.2-1b",)
     acceptance: tuple[str, ...] = ("0.8",)
     draft_length: int = 4
+    verify_length: int = 0
     batch: int = 1
     context: int = 2048
     tensor_parallel: int = 4
+    expert_parallel: int = 1
+    routing: str = "uniform"
     weight_dtype: str = ""
     kv_dtype: str = ""
     calibration: str = "auto"
@@ -93,6 +100,9 @@ class Choices:
             batches=(self.batch,),
             context=self.context,
             tensor_parallel=self.tensor_parallel,
+            expert_parallel=self.expert_parallel,
+            routing=self.routing,
+            verify_length=self.verify_length or None,
             weight_dtype=self.weight_dtype or None,
             kv_dtype=self.kv_dtype or None,
             cycle_overhead=self.cycle_overhead,
@@ -116,7 +126,10 @@ class Choices:
             "--draft-length": lengths,
             "--batch": str(self.batch),
             "--context": str(self.context),
+            "--verify-length": str(self.verify_length or ""),
             "--tp": str(self.tensor_parallel),
+            "--ep": str(self.expert_parallel),
+            "--routing": self.routing,
             "--weight-dtype": self.weight_dtype,
             "--kv-dtype": self.kv_dtype,
             "--calibration": self.calibration,
@@ -185,6 +198,8 @@ def _read(name: str, written: str, choices: Choices) -> Any:  # noqa: ANN401 - t
         return _unpacked(written)
     if name == "target":
         return written if choices.config else resolve_preset(written)
+    if name == "routing":
+        parse_routing(written)
     if name in ("weight_dtype", "kv_dtype"):
         return number_format(written).name
     if name == "calibration" and written not in _CALIBRATIONS:
@@ -224,9 +239,11 @@ def _drafter(text: str) -> str:
 
 _COUNTS: Final = {
     "draft_length": (1, LONGEST_DRAFT),
+    "verify_length": (0, LONGEST_DRAFT),
     "batch": (1, 10**6),
     "context": (0, 10**8),
     "tensor_parallel": (1, 1024),
+    "expert_parallel": (1, 1024),
 }
 _LISTS: Final[dict[str, Callable[[str], str]]] = {
     "hardware": _device,

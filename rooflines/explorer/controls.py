@@ -15,7 +15,7 @@ from rooflines.explorer.choices import LARGEST_CONFIG, MOST_DEVICES, Choices, to
 from rooflines.hardware.catalogue import list_hardware
 from rooflines.models.catalogue import list_presets
 from rooflines.speculation.definitions import DEFINITIONS
-from rooflines.studies.explore import possible_drafters
+from rooflines.studies.explore import expert_degrees, possible_drafters
 
 KEPT: Final = "as in the checkpoint"
 CALIBRATIONS: Final = {
@@ -24,6 +24,8 @@ CALIBRATIONS: Final = {
     "textbook roofline": "textbook",
 }
 CONSTANT: Final = "constant"
+ALL: Final = "all"
+WITH_THE_REST: Final = "1: each is cut like the rest"
 # Lines as the command line takes them, which can give each drafter its own.
 AS_TYPED: Final = "as typed, NAME=... a line"
 _DEFINITIONS: Final = {
@@ -31,6 +33,7 @@ _DEFINITIONS: Final = {
     AS_TYPED: AS_TYPED,
 }
 _DEGREES: Final = (1, 2, 4, 8, 16, 32)
+_VERIFIED: Final = range(1, 17)
 _BATCHES: Final = tuple(2**power for power in range(11))
 _CONTEXTS: Final = (0, *(2**power for power in range(7, 18)))
 # A batch is drawn apart from the page, so that styles of the page do not reach it.
@@ -39,13 +42,14 @@ _SERVING: Final = (
     _HEADING.format("What runs where")
     + "{hardware}{target}{upload}{tensor_parallel}{weight_dtype}{kv_dtype}{calibration}"
 )
+_EXPERTS: Final = _HEADING.format("Where its experts are") + "{expert_parallel}{routing}"
 _DRAFTING: Final = (
     _HEADING.format("Who drafts")
     + "{drafters}{others}"
     + _HEADING.format("How often drafts are accepted")
     + "{alpha}{definition}{values}"
     + _HEADING.format("How it is run")
-    + "{draft_length}{batch}{context}{cycle_overhead}"
+    + "{draft_length}{verify_length}{batch}{context}{cycle_overhead}"
 )
 
 
@@ -94,15 +98,17 @@ def serving_controls(first: Choices) -> mo.ui.batch:
     )
 
 
-def drafting_controls(options: Sequence[str], last: Choices) -> mo.ui.batch:
-    """Who drafts, how well, and at which load.
+def drafting_controls(options: Sequence[str], last: Choices, degrees: Sequence[int] = ()) -> mo.ui.batch:
+    """Who drafts, how well, and at which load; before them where experts are, if there are any.
 
     Args:
         options: drafters to choose from.
         last: what was chosen before the options changed.
+        degrees: devices that the experts can be spread over; none for a target without experts.
     """
     definition, alpha, values = split_acceptance(last.acceptance)
-    return mo.Html(_DRAFTING).batch(
+    return mo.Html(_EXPERTS + _DRAFTING if degrees else _DRAFTING).batch(
+        **(_expert_controls(degrees, last) if degrees else {}),
         drafters=mo.ui.multiselect(
             options=options,
             value=[text for text in last.drafters if text in options],
@@ -140,18 +146,60 @@ def drafting_controls(options: Sequence[str], last: Choices) -> mo.ui.batch:
             label="Draft length",
             full_width=True,
         ),
+        verify_length=mo.ui.dropdown(
+            options={
+                ALL: 0,
+                **{str(length): length for length in _with(_VERIFIED, last.verify_length) if length},
+            },
+            value=str(last.verify_length or ALL),
+            label="Drafted tokens verified at most (chains)",
+            full_width=True,
+        ),
         batch=_steps("Batch", _BATCHES, last.batch),
         context=_steps("Context", _CONTEXTS, last.context),
         cycle_overhead=mo.ui.text(
-            value=last.cycle_overhead, label="Host time per cycle, with its unit", full_width=True
+            value=last.cycle_overhead,
+            label="Host time per cycle, with its unit, or an engine's",
+            placeholder="100 us, or vllm",
+            full_width=True,
         ),
     )
 
 
+def _expert_controls(degrees: Sequence[int], last: Choices) -> dict[str, Any]:
+    """Over how many devices experts are spread, and which of them tokens hit."""
+    return {
+        "expert_parallel": mo.ui.dropdown(
+            options={
+                WITH_THE_REST if degree == 1 else str(degree): degree
+                for degree in _with(degrees, last.expert_parallel)
+            },
+            value=WITH_THE_REST if last.expert_parallel == 1 else str(last.expert_parallel),
+            label="Devices that experts are spread over (ep)",
+            full_width=True,
+        ),
+        "routing": mo.ui.text(
+            value=last.routing,
+            placeholder="uniform, powerlaw:1.2 or correlated:0.3",
+            label="Which experts tokens hit",
+            full_width=True,
+        ),
+    }
+
+
 def drafter_options(choices: Choices) -> tuple[str, ...]:
-    """Drafters that the target can have; none where the target itself is refused."""
+    """Drafters that the target can have wherever its experts are; none where the target is refused."""
+    question = replace(choices.question(choices.hardware[0]), expert_parallel=1, routing=Choices().routing)
     try:
-        return possible_drafters(choices.question(choices.hardware[0]), choices.model())
+        return possible_drafters(question, choices.model())
+    except RooflinesError:
+        return ()
+
+
+def expert_options(choices: Choices) -> tuple[int, ...]:
+    """Devices that experts can be spread over; none for a target without any, or one that is refused."""
+    try:
+        return expert_degrees(choices.target, choices.tensor_parallel, choices.model())
     except RooflinesError:
         return ()
 
@@ -202,12 +250,16 @@ def served(first: Choices, values: Mapping[str, Any]) -> Choices:
 
 
 def drafted(choices: Choices, values: Mapping[str, Any]) -> Choices:
-    """The choices with what the drafting controls say."""
+    """The choices with what the drafting controls say; a target without experts has no choices of theirs."""
+    first = Choices()
     return replace(
         choices,
         drafters=tuple(dict.fromkeys([*values["drafters"], *values["others"].split()])),
         acceptance=acceptance_text(values["definition"], values["alpha"], values["values"]),
         draft_length=values["draft_length"],
+        verify_length=values["verify_length"],
+        expert_parallel=values.get("expert_parallel", first.expert_parallel),
+        routing=values.get("routing", first.routing).strip() or first.routing,
         batch=values["batch"],
         context=values["context"],
         cycle_overhead=values["cycle_overhead"],

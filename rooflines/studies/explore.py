@@ -18,6 +18,8 @@ from rooflines.costs.storage import weight_bytes
 from rooflines.errors import MissingPeakError, RooflinesError
 from rooflines.models.catalogue import list_presets
 from rooflines.models.drafter_catalogue import list_drafter_presets
+from rooflines.models.feed_forward import MixtureOfExperts
+from rooflines.models.readers import read_model
 from rooflines.models.spec import ModelSpec
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import break_even_cost_ratio, constant_acceptance
@@ -36,6 +38,8 @@ MAP_LEVELS: Final = (1.0, 1.5, 2.0, 3.0, 4.0)
 # those of Medusa take theirs from any target.
 _COPIES: Final = ("int4", "fp8")
 _HEADED: Final = ("eagle", "eagle2", "eagle3", "p-eagle", "dflash", "dspark", "domino")
+# DeepSeek-V3 decodes with its experts over 320 devices (arXiv 2412.19437, section 3.4.2).
+_MOST_EXPERT_DEVICES: Final = 512
 _MAP_ACCEPTANCE: Final = np.linspace(0.0, 1.0, 101)
 
 
@@ -185,6 +189,32 @@ def possible_drafters(question: PlanQuestion, model: ModelSpec | None = None) ->
     texts += [f"{kind}:{head}" for kind in KINDS if kind in _HEADED for head in list_drafter_presets()]
     texts += [f"independent:{name}" for name in list_presets() if name != target.model.name]
     return tuple(text for text in texts if _drafts(text, target))
+
+
+def expert_degrees(target: str, tensor_parallel: int, model: ModelSpec | None = None) -> tuple[int, ...]:
+    """Devices that the experts of a target can be spread over: 1, which cuts each, and multiples of t.
+
+    Args:
+        target: names the model.
+        tensor_parallel: t.
+        model: the target where it was read already.
+
+    Returns:
+        None where there are no experts.
+
+    Raises:
+        RooflinesError: an unknown target.
+    """
+    spec = model if model is not None else read_model(target)
+    blocks = [block for layer in spec.layers for block in layer.feed_forwards]
+    counts = {block.experts for block in blocks if isinstance(block, MixtureOfExperts)}
+    wide = (tensor_parallel * 2**power for power in range(_MOST_EXPERT_DEVICES.bit_length()))
+    spread = [
+        degree
+        for degree in wide
+        if 1 < degree <= _MOST_EXPERT_DEVICES and all(count % degree == 0 for count in counts)
+    ]
+    return (1, *spread) if counts else ()
 
 
 def _drafts(text: str, target: Deployment) -> bool:

@@ -61,7 +61,13 @@ def on_command_line(address):
         "context": "2048",
         "tp": "4",
     }
-    names = {"tensor_parallel": "tp", "kv_dtype": "kv-dtype", "drafters": "drafter"}
+    names = {
+        "tensor_parallel": "tp",
+        "expert_parallel": "ep",
+        "verify_length": "verify-length",
+        "kv_dtype": "kv-dtype",
+        "drafters": "drafter",
+    }
     options.update(
         {names.get(name, name): value for name, value in chosen(address).items() if name != "draft_length"}
     )
@@ -91,6 +97,25 @@ def test_the_chosen_draft_length_is_shown_with_the_numbers_of_the_plan(page, exp
     assert f"draft 3: {row['tokens_per_cycle']:.2f} tokens / {row['cycle_cost']:.2f} steps" in cycle
 
 
+def test_experts_are_asked_about_where_there_are_any(page, explorer):
+    opened(page, explorer, **SMALL)
+    assert page.get_by_text("Where its experts are").count() == 0
+    opened(
+        page,
+        explorer,
+        target="gpt-oss-20b",
+        tensor_parallel="1",
+        expert_parallel="4",
+        drafters="ngram",
+        acceptance="0.4",
+        verify_length="2",
+    )
+    assert page.get_by_text("Where its experts are").is_visible()
+    document = on_command_line(page.url)
+    assert answer(page) == document["answer"]["text"]
+    assert (document["question"]["expert_parallel"], document["question"]["verify_length"]) == (4, 2)
+
+
 def test_a_colleague_sees_the_same_page(page, explorer, context):
     opened(page, explorer, **SMALL)
     moved(page, BATCH)
@@ -114,10 +139,16 @@ def test_points_of_the_roofline_move_and_say_their_operator(page, explorer):
     assert after != before
 
 
-def test_a_slider_step_is_redrawn_at_once(page, explorer):
-    opened(page, explorer, **{**SMALL, "calibration": "auto"})
-    keys = ["ArrowRight", "ArrowLeft"] * 6
-    times = [moved(page, slider, key) for slider in (ACCEPTANCE, BATCH) for key in keys]
+@pytest.mark.parametrize(
+    "compared",
+    [{}, {"hardware": "h100-sxm5-80gb|h200-sxm-141gb", "drafters": "independent:llama-3.2-1b|ngram"}],
+    ids=["one", "several"],
+)
+def test_a_slider_step_is_redrawn_at_once(page, explorer, compared):
+    opened(page, explorer, **{**SMALL, "calibration": "auto", "batch": "1", **compared})
+    # Every step leads to where no step was before.
+    steps = [(slider, "ArrowRight") for slider in (ACCEPTANCE, BATCH, CONTEXT) for _ in range(5)]
+    times = [moved(page, *step) for step in steps]
     crowd = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
     assert statistics.median(times) < REDRAW_S * crowd
 

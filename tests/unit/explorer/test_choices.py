@@ -39,9 +39,12 @@ choices = st.builds(
         [("0.75",), ("conditional:0.8,0.7",), ("ngram=0.3", "eagle3=medusa:0.7,0.1;0.6,0.1")]
     ),
     draft_length=st.integers(1, 64),
+    verify_length=st.integers(0, 64),
     batch=st.integers(1, 1024),
     context=st.integers(0, 10**6),
     tensor_parallel=st.sampled_from([1, 2, 8]),
+    expert_parallel=st.sampled_from([1, 8]),
+    routing=st.sampled_from(["uniform", "powerlaw:1.2"]),
     weight_dtype=st.sampled_from(["", "fp8", "int4-g128"]),
     kv_dtype=st.sampled_from(["", "fp8"]),
     calibration=st.sampled_from(["auto", "none", "textbook"]),
@@ -91,6 +94,9 @@ def test_a_model_of_ones_own_travels_in_the_address():
         ("draft_length", "1" * 40, "within 1.."),
         ("config", "!!", "holds no model"),
         ("config", base64.urlsafe_b64encode(zlib.compress(b"[]")).decode(), "not an object"),
+        ("expert_parallel", "0", "within 1.."),
+        ("verify_length", "65", "within 0.."),
+        ("routing", "zipf", "cannot read the expert routing"),
         ("nonsense", "1", "unknown choice"),
     ],
 )
@@ -127,22 +133,39 @@ def test_a_file_that_is_no_config_is_refused_by_name(content, part):
     assert "config.json" in str(refused.value) or "resnet" in str(refused.value)
 
 
-def test_the_command_answers_the_question_of_the_page():
-    chosen = Choices(
-        target="llama-3.1-8b",
-        drafters=("ngram", "eagle3"),
-        acceptance=("ngram=0.3", "eagle3=0.7"),
-        tensor_parallel=1,
-        batch=8,
-        kv_dtype="fp8",
-        calibration="textbook",
-        cycle_overhead="100 us",
-    )
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        Choices(
+            target="llama-3.1-8b",
+            drafters=("ngram", "eagle3"),
+            acceptance=("ngram=0.3", "eagle3=0.7"),
+            tensor_parallel=1,
+            draft_length=9,
+            verify_length=3,
+            batch=8,
+            kv_dtype="fp8",
+            calibration="textbook",
+            cycle_overhead="100 us",
+        ),
+        Choices(
+            target="gpt-oss-20b",
+            drafters=("ngram",),
+            acceptance=("0.3",),
+            tensor_parallel=2,
+            expert_parallel=4,
+            routing="correlated:0.2",
+        ),
+    ],
+    ids=["dense", "experts"],
+)
+def test_the_command_answers_the_question_of_the_page(chosen):
     command = chosen.command("h100-sxm5-80gb")
     result = CliRunner().invoke(main, [*command[1:], "--format=json"])
     assert result.exit_code == 0, result.stderr
     asked = json.loads(result.stdout)["question"]
     wanted = chosen.question("h100-sxm5-80gb")
-    assert {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items()} == {
-        name: getattr(wanted, name) for name in asked
-    }
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in asked.items()}
+    if isinstance(given["acceptance"], str):  # one for all drafters
+        given["acceptance"] = (given["acceptance"],)
+    assert given == {name: getattr(wanted, name) for name in asked}

@@ -20,6 +20,7 @@ from rooflines.explorer.controls import (  # noqa: E402 - likewise
     drafted,
     drafter_options,
     drafting_controls,
+    expert_options,
     keep_address,
     read_address,
     served,
@@ -35,6 +36,7 @@ ODD = Choices(
     drafters=("ngram", "eagle3:depth=6,topk=10,nodes=59"),
     acceptance=("ngram=0.3", "eagle3=0.7"),
     draft_length=20,
+    verify_length=18,
     batch=3,
     context=3000,
     tensor_parallel=3,
@@ -58,11 +60,20 @@ class Parameters(dict):
         del self[key]
 
 
-@pytest.mark.parametrize("first", [Choices(), ODD])
+EXPERTS = Choices(
+    target="gpt-oss-20b",
+    drafters=("ngram",),
+    acceptance=("0.4",),
+    tensor_parallel=2,
+    expert_parallel=8,
+    routing="powerlaw:1.2",
+)
+
+
+@pytest.mark.parametrize("first", [Choices(), ODD, EXPERTS])
 def test_controls_start_as_the_address_says(first):
-    options = drafter_options(first)
     serving = serving_controls(first)
-    drafting = drafting_controls(options, first)
+    drafting = drafting_controls(drafter_options(first), first, expert_options(first))
     assert drafted(served(first, serving.value), drafting.value) == first
 
 
@@ -71,6 +82,21 @@ def test_drafters_are_those_that_the_target_can_have():
         replace(Choices(), target="llama-3.1-8b", tensor_parallel=1)
     )
     assert drafter_options(Choices(tensor_parallel=7)) == ()
+
+
+def test_experts_are_asked_about_where_there_are_any():
+    assert expert_options(Choices()) == ()
+    assert expert_options(Choices(target="unheard-of")) == ()
+    assert expert_options(EXPERTS) == (1, 2, 4, 8, 16, 32)  # 32 experts
+    assert expert_options(replace(EXPERTS, tensor_parallel=3)) == (1,)
+    dense = drafting_controls((), Choices())
+    assert "expert_parallel" not in dense.value
+    assert drafted(EXPERTS, dense.value).expert_parallel == 1
+    assert drafted(EXPERTS, dense.value).routing == "uniform"
+
+
+def test_drafters_stay_where_experts_cannot_be_spread():
+    assert drafter_options(replace(EXPERTS, expert_parallel=3)) == drafter_options(EXPERTS) != ()
 
 
 def values(**changes):

@@ -8,7 +8,7 @@ import pytest
 from rooflines.errors import InputError
 from rooflines.models.readers import read_model
 from rooflines.speculation.acceptance import Acceptance
-from rooflines.studies.explore import explore, possible_drafters
+from rooflines.studies.explore import expert_degrees, explore, possible_drafters
 from rooflines.studies.plan import PlanQuestion, make_plan, narrowed, plan_for, served_target
 
 QUESTION = PlanQuestion(
@@ -111,6 +111,43 @@ def test_a_line_of_the_map_has_its_speedup_everywhere(view):
     tau = np.asarray(Acceptance.constant(np.asarray(one.acceptance)).tokens_per_cycle(3.0))
     for level, costs in one.cost_ratios.items():
         np.testing.assert_allclose(tau / (3 * np.asarray(costs) + rest), level, rtol=1e-9)
+
+
+@pytest.mark.parametrize("drafter", ["independent:llama-3.2-1b", "eagle2"])
+def test_the_map_knows_how_much_of_a_draft_is_verified(drafter):
+    asked = replace(QUESTION, drafters=(drafter,), acceptance="0.8", verify_length=2)
+    view = explore(asked, 4)
+    (one,), (row,) = view.maps, view.cycles
+    tree = row["verify_width"] > 5
+    assert tree == (drafter == "eagle2")
+    alpha, cost_ratio = one.here
+    tau = float(np.asarray(Acceptance.constant(alpha).tokens_per_cycle(4.0 if tree else 2.0)))
+    assert alpha == pytest.approx(0.8, rel=1e-6)
+    assert tau == pytest.approx(row["tokens_per_cycle"])
+    lines = sorted(one.cost_ratios)
+    # The drafter lies between the lines of speedups around its own.
+    at = {level: np.interp(alpha, one.acceptance, one.cost_ratios[level]) for level in lines}
+    assert all((at[level] > cost_ratio) == (row["speedup"] > level) for level in lines)
+
+
+def test_one_plan_serves_the_questions_of_a_slider(monkeypatch):
+    asked = replace(QUESTION, acceptance="0.61")
+    first = explore(asked, 3)
+
+    def never(*_arguments):
+        raise AssertionError("a plan was made again")
+
+    monkeypatch.setattr("rooflines.studies.explore.plan_for", never)
+    other = explore(replace(asked, batches=(16,)), 2)
+    assert other.by_batch == first.by_batch
+    assert [row["draft_length"] for row in other.cycles] == [2, 2]
+    assert other.plan.question.batches == (16,)
+
+
+def test_experts_are_spread_over_multiples_of_tp_that_divide_them():
+    assert expert_degrees("llama-3.1-8b", 1) == ()
+    assert expert_degrees("gpt-oss-20b", 1) == (1, 2, 4, 8, 16, 32)
+    assert expert_degrees("deepseek-v3", 8) == (1, 8, 16, 32, 64, 128, 256)
 
 
 def test_operators_add_up_to_their_pass_and_stay_below_the_roof(view):
