@@ -9,6 +9,7 @@ from rooflines.engines.host import HOST_TIMES, HostTime, host_time
 from rooflines.errors import InputError, UnitError
 from rooflines.speculation.drafters.registry import kind_of
 from rooflines.speculation.host import CycleHost
+from rooflines.timing.deployment import Deployment
 from rooflines.units import format_quantity, parse_quantity
 
 
@@ -25,19 +26,25 @@ class GivenHost:
     stated: HostTime | None
 
 
-def host_of(text: str, drafter: str) -> GivenHost:
+def host_of(text: str, drafter: str, target: Deployment) -> GivenHost:
     """Host time as a question words it: ``1 ms`` per cycle, or an engine such as ``vllm``.
 
     Args:
         text: as typed.
-        drafter: as a plan names it; an engine's time that was measured with its kind goes before others.
+        drafter: as a plan names it.
+        target: as it is served; of several times of an engine, the one is taken that was measured most alike.
 
     Raises:
         InputError: neither a time nor an engine of which one is known.
     """
     known = sorted({one.engine for one in HOST_TIMES})
     if text.strip().lower() in known:
-        stated = host_time(text.strip().lower(), kind=kind_of(drafter))
+        stated = host_time(
+            text.strip().lower(),
+            kind=kind_of(drafter),
+            device=target.machine.profile.id,
+            ranks=target.parallelism.tensor,
+        )
         if stated is not None:
             return GivenHost(_cycle_host(stated), stated)
     try:

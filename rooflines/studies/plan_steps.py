@@ -58,7 +58,7 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
     """
     files = _StepFiles()
     drafters = tuple(make_drafter(text, target, files.table) for text in question.drafters)
-    hosts = tuple(host_of(question.cycle_overhead, text) for text in question.drafters)
+    hosts = tuple(host_of(question.cycle_overhead, text, target) for text in question.drafters)
     require_priced(hosts, measured=question.steps is not None or any(map(_is_measured, drafters)))
     drafts = [f"draft from {source}" for source in files.sources]
     if question.steps is None:

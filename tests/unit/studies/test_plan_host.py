@@ -8,7 +8,7 @@ import pytest
 
 from rooflines.engines.host import host_time
 from rooflines.errors import InputError
-from rooflines.studies.plan import PlanQuestion, make_plan
+from rooflines.studies.plan import PlanQuestion, make_plan, served_target
 from rooflines.studies.plan_host import host_of, host_words
 
 QUESTION = PlanQuestion(
@@ -21,6 +21,8 @@ QUESTION = PlanQuestion(
     context=2048,
 )
 
+TARGET = served_target(QUESTION)
+
 
 @pytest.fixture(scope="module")
 def bare():
@@ -28,24 +30,31 @@ def bare():
 
 
 def test_a_time_is_that_of_a_cycle():
-    given = host_of("1 ms", "eagle3")
+    given = host_of("1 ms", "eagle3", TARGET)
     assert (given.time.cycle_s, given.time.plain_s, given.stated) == (1e-3, 0.0, None)
     assert host_words([given]) == []
 
 
 @pytest.mark.parametrize("engine", ["vllm", " vLLM", "sglang", "sglang-overlap", "transformers"])
 def test_an_engine_is_named_with_its_source_and_basis(engine):
-    given = host_of(engine, "independent:llama-3.2-1b")
+    given = host_of(engine, "independent:llama-3.2-1b", TARGET)
     (words,) = host_words([given])
     assert given.stated.source in words
     assert given.stated.basis in words
     assert words.startswith(f"host of {engine.strip().lower()}")
 
 
+def test_of_several_times_the_one_measured_most_alike_is_taken():
+    alone = host_of("sglang", "eagle3:depth=3", TARGET).stated
+    split = host_of("sglang", "eagle3", served_target(replace(QUESTION, tensor_parallel=8))).stated
+    assert (alone.ranks, split.ranks) == (1, 8)
+    assert split.cycle_s > alone.cycle_s
+
+
 @pytest.mark.parametrize("text", ["vlm", "3", "5 GB", "-1 ms"])
 def test_what_is_neither_is_refused_with_both(text):
     with pytest.raises(InputError, match=r"host time per cycle: .* or name an engine: .*vllm"):
-        host_of(text, "eagle3")
+        host_of(text, "eagle3", TARGET)
 
 
 def test_vllm_waits_between_plain_steps_as_between_cycles(bare):
