@@ -6,13 +6,14 @@ measured table) can be served.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.errors import DoesNotFitError, InputError
+from rooflines.serving.host import AT_ONCE, Host
 from rooflines.serving.memory import DEFAULT_RESERVE, largest_batch
 from rooflines.serving.mixed import chunk_extra_s
 from rooflines.serving.schedule import PLAIN, Schedule
@@ -47,6 +48,7 @@ class Engine:
         batched_tokens: most positions in a step; decode comes first, chunks of prompts fill up.
         reserve: share of the memory kept free.
         prefill_apart: prompts are processed by other devices, so that no chunk rides along with a step.
+        host: what the server's host adds to a request.
     """
 
     target: Deployment
@@ -58,6 +60,7 @@ class Engine:
     batched_tokens: int = DEFAULT_BATCHED_TOKENS
     reserve: float = DEFAULT_RESERVE
     prefill_apart: bool = False
+    host: Host = AT_ONCE
 
     def __post_init__(self) -> None:
         if self.max_sequences < 1 or self.batched_tokens < 1:
@@ -80,12 +83,13 @@ class StepCurve:
         tokens_per_step: shape (N + 1,), tau, tokens that each sequence gets out of one.
         draft_length: shape (N + 1,), gamma; 0 where the engine decodes plainly.
         prompt_extra_s: shape (N + 1, K), time that one prompt of each kind adds to steps, its chunks
-            together, the drafter's pass over it included (s).
+            together, the drafter's pass over it included (s); of the device, see `launched`.
         prompt_chunks: shape (N + 1, K), steps over which the prompt is spread.
         prompt_weights: shape (K,), share of each kind of prompt.
         chunk_share: shape (N + 1,), part of a full chunk that the mean prompt fills: several short prompts
             share a step.
         max_sequences: N, most sequences that run at once, prompts in work included.
+        host: what the server's host adds.
     """
 
     step_s: Array
@@ -96,6 +100,7 @@ class StepCurve:
     prompt_weights: Array
     chunk_share: Array
     max_sequences: int
+    host: Host = AT_ONCE
 
     @property
     def extra_s(self) -> Array:
@@ -116,6 +121,22 @@ class StepCurve:
     def chunk_step_s(self) -> Array:
         """A step that carries a chunk; shape (N + 1,) (s)."""
         return self.step_s + self.extra_s / np.maximum(self.chunks, 1e-300)
+
+    def launched(self, together: int = 1) -> Self:
+        """The same with steps that take as long as the host needs to launch them.
+
+        Args:
+            together: prompts that share a step, where a step holds several.
+        """
+        if not self.host.launch_s:
+            return self
+        sharing = np.where(self.prompt_chunks > 1.0, 1.0, float(together))
+        spare = np.maximum(self.host.launch_s - self.step_s, 0.0)[:, None] * self.prompt_chunks / sharing
+        return replace(
+            self,
+            prompt_extra_s=np.maximum(self.prompt_extra_s, spare),
+            host=replace(self.host, launch_s=0.0),
+        )
 
 
 def most_sequences(engine: Engine, workload: Workload) -> int:
@@ -163,7 +184,7 @@ def step_curve(engine: Engine, workload: Workload) -> StepCurve:
     prompts, weights = workload.prompt_slices()
     if engine.prefill_apart:
         none = np.zeros((most + 1, weights.size))
-        return StepCurve(step_s, tokens, lengths, none, none, weights, np.zeros(most + 1), most)
+        return StepCurve(step_s, tokens, lengths, none, none, weights, np.zeros(most + 1), most, engine.host)
     probes = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1, most, _CHUNK_BATCHES).round()]))
     priced = [_prompts_at(engine, workload, prompts, int(batch), lengths) for batch in probes]
     every = np.arange(most + 1, dtype=float)
@@ -174,7 +195,7 @@ def step_curve(engine: Engine, workload: Workload) -> StepCurve:
 
     share = np.interp(every, probes, [float(fill @ weights) for _, _, fill in priced])
     extras, chunks = between([extra for extra, _, _ in priced]), between([count for _, count, _ in priced])
-    return StepCurve(step_s, tokens, lengths, extras, chunks, weights, share, most)
+    return StepCurve(step_s, tokens, lengths, extras, chunks, weights, share, most, engine.host)
 
 
 def _decode_steps(engine: Engine, context: float, batches: Array) -> tuple[Array, Array, Array]:

@@ -189,6 +189,8 @@ def make_fleet(engine: Engine, workload: Workload, transfer_bytes_per_s: float |
     )
     if engine.drafter is not None:
         sent = sent + engine.drafter.kv_cache_bytes(1.0, workload.mean_prompt)
-    pool = PrefillPool(alone.prompt_extra_s[0], alone.prompt_weights, float(sent) / transfer_bytes_per_s)
+    pool = PrefillPool(
+        alone.launched().prompt_extra_s[0], alone.prompt_weights, float(sent) / transfer_bytes_per_s
+    )
     apart = replace(engine, prefill_apart=True)
     return Fleet(apart, step_curve(apart, workload), workload.decode_tokens, pool)

@@ -12,6 +12,7 @@ Little's law ties time per token to the batch.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -67,6 +68,7 @@ class OpenState:
         prompt_wait_s: mean wait of a prompt for the chunks before it (s).
         prompt_s: shape (K,), time in work by kind of prompt (s).
         prompt_weights: shape (K,), share of each kind.
+        host_wait_s: mean wait for the server's host (s).
     """
 
     rate_per_s: float
@@ -84,6 +86,7 @@ class OpenState:
     prompt_wait_s: float
     prompt_s: Array
     prompt_weights: Array
+    host_wait_s: float
 
     @property
     def utilisation(self) -> float:
@@ -119,7 +122,13 @@ class OpenState:
         )
         queue = exceeded_wait_s(self.prompt_load, self.prompt_wait_s / max(self.prompt_load, 1e-300), share)
         rest = share * float(self.gaps_s @ self.gap_weights / self.gap_weights.sum())
-        return slot + queue + rest + weighted_quantile(self.prompt_s, self.prompt_weights, share)
+        return (
+            self.host_wait_s
+            + slot
+            + queue
+            + rest
+            + weighted_quantile(self.prompt_s, self.prompt_weights, share)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +146,7 @@ class _Averages:
     @classmethod
     def of(cls, curve: StepCurve) -> Self:
         """`work_s` is the time of steps that a prompt takes up when chunks are filled with several (s)."""
+        curve = curve.launched()
         extra = curve.extra_s
         return cls(
             curve.step_s,
@@ -184,6 +194,11 @@ class _Averages:
         return mean_prompt_wait_s(load, rate_per_s, seconds, self.weights) + float(seconds @ self.weights)
 
 
+def prompt_wait(curve: StepCurve) -> Callable[[float, float], float]:
+    """W by the rate (requests/s) and the batch: for the chunks of others and the prompt's own steps (s)."""
+    return _Averages.of(curve).first_token_s
+
+
 def at(values: Array, batch: float) -> float:
     """A column of a curve at a mean batch, which need not be whole."""
     low = min(int(batch), values.size - 1)
@@ -199,7 +214,12 @@ def completions_per_s(curve: StepCurve, decode_tokens: float, batch: float) -> f
     return _Averages.of(curve).rate_per_s(decode_tokens, batch)
 
 
-def closed_state(curve: StepCurve, decode_tokens: float, sequences: float) -> ClosedState:
+def closed_state(
+    curve: StepCurve,
+    decode_tokens: float,
+    sequences: float,
+    first_token_s: Callable[[float, float], float] | None = None,
+) -> ClosedState:
     """The state that `sequences` requests settle in when each is replaced as it ends.
 
     The batch b is the fixed point of b + X(b) W(b) = sequences, W being the time before the first token;
@@ -209,6 +229,7 @@ def closed_state(curve: StepCurve, decode_tokens: float, sequences: float) -> Cl
         curve: the engine.
         decode_tokens: D of the workload.
         sequences: requests in the system; more than `max_sequences` wait outside.
+        first_token_s: W by X and b (s); None for prompts that come independently of each other.
 
     Raises:
         InputError: no sequences.
@@ -216,12 +237,13 @@ def closed_state(curve: StepCurve, decode_tokens: float, sequences: float) -> Cl
     if not 0 < sequences < np.inf:
         raise InputError(f"{sequences:g} sequences: give a positive number")
     means = _Averages.of(curve)
+    waits = first_token_s or means.first_token_s
     inside = min(float(sequences), float(curve.max_sequences))
     low, high = 0.0, inside
     for _ in range(_HALVINGS):
         middle = (low + high) / 2.0
         rate = means.rate_per_s(decode_tokens, middle)
-        taken = middle + rate * means.first_token_s(rate, middle)
+        taken = middle + rate * waits(rate, middle)
         low, high = (middle, high) if taken <= inside else (low, middle)
     rate = means.rate_per_s(decode_tokens, low)
     tpot = low / (rate * decode_tokens)
@@ -268,6 +290,7 @@ def open_state(
     residual = float(gaps @ gap_weights / gap_weights.sum() / 2.0) * float(1.0 - probability[0])
     # Whoever finds all sequences taken waits as in M/M/1, which a full engine is to those outside.
     slot_wait = float(probability[-1]) / (full.rate_per_s - rate_per_s)
+    host_wait = curve.host.arrival_wait_s(rate_per_s, float(probability @ means.step_s))
     return OpenState(
         rate_per_s=rate_per_s,
         saturation_per_s=full.rate_per_s,
@@ -275,7 +298,7 @@ def open_state(
         probability=probability,
         batch=rate_per_s * decode_tokens * tpot,
         tpot_s=tpot,
-        ttft_s=slot_wait + prompt_wait + residual + float(seconds @ means.weights),
+        ttft_s=host_wait + slot_wait + prompt_wait + residual + float(seconds @ means.weights),
         token_s=token_s,
         gaps_s=gaps,
         gap_weights=gap_weights,
@@ -284,6 +307,7 @@ def open_state(
         prompt_wait_s=prompt_wait,
         prompt_s=seconds,
         prompt_weights=means.weights,
+        host_wait_s=host_wait,
     )
 
 
@@ -325,6 +349,7 @@ def _met_prompts_s(means: _Averages, rate_per_s: float) -> Array:
 def _gaps(curve: StepCurve, rate_per_s: float, batches: Array, probability: Array) -> tuple[Array, Array]:
     """Steps without and with a chunk, and how many sequences see each per second."""
     size = batches.size
+    curve = curve.launched()
     with_chunk = curve.chunk_step_s[:size]
     step = np.maximum(curve.step_s[:size], 1e-300)
     carrying = np.minimum(rate_per_s * curve.chunks[:size], 1.0 / np.maximum(with_chunk, 1e-300))

@@ -48,6 +48,11 @@ class Workload:
         return cls(every.ravel(), each.ravel(), weights.ravel(), prefix_hit)
 
     @property
+    def equal_lengths(self) -> bool:
+        """Whether all requests are as long as each other."""
+        return bool(np.ptp(self.prompts) == 0.0 and np.ptp(self.outputs) == 0.0)
+
+    @property
     def mean_prompt(self) -> float:
         """Mean prompt (tokens)."""
         return float(self.prompts @ self.weights)

@@ -13,7 +13,7 @@ from rooflines.costs.setting import Precision
 from rooflines.errors import RooflinesError
 from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.engine import Engine, StepCurve, step_curve
-from rooflines.serving.lengths import parse_lengths
+from rooflines.serving.lengths import Lengths
 from rooflines.serving.workload import Workload
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
@@ -21,6 +21,8 @@ from rooflines.validation.serving_tables import ServedAs, ServingRow, served_as
 
 # Two configurations are told apart where their throughputs differ by more than this.
 DIFFERENCE: Final = 1.1
+# Slices of uniform lengths; their mean is exact, and waits depend on the spread little.
+_SLICES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,8 @@ class Predicted:
 
     def _throughput(self, ttft_s: float, tpot_s: float) -> float:
         served = self.served
-        each = served.output / (ttft_s + (served.output - 1) * tpot_s)
+        tokens = served.mean_output
+        each = tokens / (ttft_s + (tokens - 1.0) * tpot_s)
         return served.sequences * each / served.parallelism.tensor
 
 
@@ -143,6 +146,7 @@ def _configuration(served: ServedAs) -> tuple[Any, ...]:
         served.parallelism,
         served.prompt,
         served.output,
+        served.settings,
     )
 
 
@@ -152,7 +156,7 @@ def _predict_alike(
     plain_machine_of: Callable[[str], Machine],
 ) -> list[Predicted]:
     first = members[0][1]
-    lengths = [parse_lengths(str(length), "length") for length in (first.prompt, first.output)]
+    lengths = [_lengths(length, first.settings.shortest) for length in (first.prompt, first.output)]
     workload = Workload.independent(lengths[0], lengths[1])
     largest = max(served.at_most for _, served in members)
     machine = machine_of(first.device)
@@ -162,7 +166,13 @@ def _predict_alike(
     for row, served in members:
         most = min(served.at_most, curve.max_sequences)
         state, bare = (
-            benchmark_state(replace(one, max_sequences=most), workload.decode_tokens, served.sequences, WAVES)
+            benchmark_state(
+                replace(one, max_sequences=most),
+                workload.decode_tokens,
+                served.sequences,
+                WAVES,
+                equal_lengths=workload.equal_lengths,
+            )
             for one in (curve, plain)
         )
         found.append(
@@ -171,9 +181,23 @@ def _predict_alike(
     return found
 
 
+def _lengths(nominal: int, shortest: float) -> Lengths:
+    """Uniform between the shortest and the nominal length, as the middles of a few slices."""
+    slices = 1 if shortest == 1.0 else _SLICES
+    middles = (np.arange(slices) + 0.5) / slices
+    values = nominal * (shortest + (1.0 - shortest) * middles) if slices > 1 else np.array([float(nominal)])
+    return Lengths(values, np.full(slices, 1.0 / slices))
+
+
 def _curve(served: ServedAs, machine: Machine, workload: Workload, largest: int) -> StepCurve:
     target = Deployment(served.model, machine, Precision(served.weights, served.kv), served.parallelism)
-    return step_curve(Engine(target, max_sequences=largest), workload)
+    engine = Engine(
+        target,
+        max_sequences=largest,
+        batched_tokens=served.settings.batched_tokens,
+        host=served.settings.host,
+    )
+    return step_curve(engine, workload)
 
 
 def judge_serving(predicted: Iterable[Predicted]) -> list[ServingVerdict]:

@@ -21,8 +21,9 @@ from rooflines.hardware.profile import HardwareProfile
 from rooflines.models.readers import read_model
 from rooflines.models.spec import ModelSpec
 from rooflines.validation.kernel_tables.names import device_of, format_of
+from rooflines.validation.serving_settings import Settings, from_inferencemax, settings_of
 
-_TEXTS: Final = ("system", "backend", "model_path", "gemm_quant_mode", "origin_file")
+_TEXTS: Final = ("system", "backend", "backend_version", "model_path", "gemm_quant_mode", "origin_file")
 _NUMBERS: Final = (
     "tp_size",
     "moe_ep_size",
@@ -38,9 +39,11 @@ _NEEDED: Final = ("system", "model_path", "tp_size", "isl", "osl", "silicon_ttft
 # HGX and DGX boards link eight devices; larger groups in these tables are racks whose split into prefill and
 # decode is not recorded.
 _LINKED: Final = 8
-# Blackwell servers of InferenceMAX run with an fp8 cache; its Hopper ones pass no such flag
-# (README of https://github.com/InferenceMAX/InferenceMAX, commands for 70B). Checkpoints that NVIDIA
-# quantised for TensorRT-LLM ask for fp8 (kv_cache_quant_algo in their hf_quant_config.json).
+# InferenceMAX passes `--kv-cache-dtype fp8` for Llama-70B everywhere (70b_fp8_h100_slurm.sh and its like) and
+# for all models on Blackwell (gptoss_fp4_b200_docker.sh, dsr1_fp4_b200.sh), but not for others on Hopper.
+# Checkpoints that NVIDIA quantised for TensorRT-LLM ask for it (kv_cache_quant_algo in hf_quant_config.json).
+_EIGHT_BITS: Final = ("fp8", "nvfp4")
+_LLAMA: Final = "Llama-3.1-70B"
 _QUANTISED: Final = re.compile(r"-FP8$", re.IGNORECASE)
 # InferenceMAX runs DeepSeek-R1 on TensorRT-LLM with drafted tokens and without (dsr1-fp8-b200-trt and
 # dsr1-fp8-b200-trt-mtp in .github/configs/nvidia-master.yaml of https://github.com/SemiAnalysisAI/InferenceX).
@@ -103,6 +106,7 @@ class ServedAs:
         output: tokens out.
         sequences: requests at once, of one batch (a group of devices that shares experts has several).
         at_most: sequences that one batch holds at most.
+        settings: what the table does not say.
     """
 
     device: str
@@ -114,6 +118,12 @@ class ServedAs:
     output: int
     sequences: float
     at_most: int
+    settings: Settings
+
+    @property
+    def mean_output(self) -> float:
+        """Mean tokens out."""
+        return self.output * (1.0 + self.settings.shortest) / 2.0
 
 
 def read_serving(path: Path) -> list[ServingRow]:
@@ -179,17 +189,20 @@ def served_as(row: ServingRow) -> ServedAs | str:
         parallelism = Parallelism(tensor, expert)
     except RooflinesError as error:
         return str(error)
-    at_most = row.numbers["batch_size"]
+    held = row.numbers["batch_size"]
+    at_most = int(sequences if math.isnan(held) else max(held, 1.0))
+    prompt, output = int(row.numbers["isl"]), int(row.numbers["osl"])
     return ServedAs(
         device.id,
         model,
         _weights(row, model),
         _kv(row, device.architecture or ""),
         parallelism,
-        int(row.numbers["isl"]),
-        int(row.numbers["osl"]),
+        prompt,
+        output,
         sequences,
-        int(sequences if math.isnan(at_most) else max(at_most, 1.0)),
+        at_most,
+        settings_of(row.texts, model, tensor, (prompt, output), at_most),
     )
 
 
@@ -218,8 +231,10 @@ def _weights(row: ServingRow, model: ModelSpec) -> str | None:
 
 
 def _kv(row: ServingRow, architecture: str) -> str | None:
-    quantised = row.texts["gemm_quant_mode"] in ("fp8", "nvfp4")
-    served = row.texts["backend"] == "trtllm" or (
-        row.texts["backend"] == "vllm" and _BLACKWELL in architecture
-    )
-    return "fp8" if quantised and served else None
+    words = row.texts
+    if words["gemm_quant_mode"] not in _EIGHT_BITS:
+        return None
+    if words["backend"] == "trtllm":
+        return "fp8"
+    passed = _BLACKWELL in architecture or (words["backend"] == "vllm" and _LLAMA in words["model_path"])
+    return "fp8" if passed and from_inferencemax(words) else None
