@@ -8,8 +8,8 @@ verify and a decode pass run the same weights, so that much drops out of their r
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -18,7 +18,6 @@ import numpy as np
 from rooflines.costs.cost import Number, Operator
 from rooflines.estimates import Estimate
 from rooflines.hardware.calibration import OperatorConstants, width_family
-from rooflines.hardware.constants import Constants
 from rooflines.timing.forms import NARROW_QUERY_ROWS
 from rooflines.timing.intervals import log_ends
 from rooflines.timing.machine import Machine, transferable_entry
@@ -89,7 +88,6 @@ UNMEASURED_LOG_SD: Final = 0.32
 # Attention over a cache with more query rows per key/value head than were measured: no slower in two engines,
 # 1.6 to 4.3 times slower at 64 rows in others (the same tables, heads in place of positions).
 UNMEASURED_WIDTH_LOG_SD: Final = 0.25
-_SLOWER: Final = 1.01  # sensitivities are exact at any factor, since times are linear in it
 # Regions of products, by positions; other classes state errors over all of their range.
 _REGIONS: Final = ((64.0, "m <= 64"), (512.0, "m 65-512"), (math.inf, "m > 512"))
 _ALL: Final = "all"
@@ -128,39 +126,6 @@ def pass_errors_s(
     return absolute_s
 
 
-def priced_estimate(price: Callable[[Machine], Number], machine: Machine, name: str) -> Estimate:
-    """A time (s) that is made of passes which are not to be had, with its errors by cause.
-
-    The part of each matrix, and of each other class, is found by slowing it down. Errors are those over all
-    of its range; beyond its class it shares none with passes of another name.
-
-    Args:
-        price: the time on a machine, linear in the times of its operators; host time is taken as exact.
-        machine: states the residuals of its constants.
-        name: of what is priced, such as ``draft``.
-    """
-    met: dict[tuple[str, str, str, str], Operator] = {}
-
-    def recorded(operator: Operator) -> Constants:
-        met.setdefault(_identity(operator), operator)
-        return machine.constants(operator)
-
-    value = np.asarray(price(replace(machine, constants=recorded)), dtype=float)
-    errors: dict[str, Number] = {}
-    for key, operator in tuple(met.items()) if machine.calibration else ():
-
-        def slowed(other: Operator, key: tuple[str, str, str, str] = key) -> Constants:
-            constants = machine.constants(other)
-            return constants.slower(_SLOWER) if _identity(other) == key else constants
-
-        longer = np.asarray(price(replace(machine, constants=slowed)), dtype=float)
-        share = np.divide(longer - value, value * (_SLOWER - 1.0), out=np.zeros(value.shape), where=value > 0)
-        anywhere = replace(operator, name=f"{operator.name} of {name}", rows=0.0, query_rows=0.0)
-        for cause, log_sd in _errors(anywhere, machine, name, "same", 1.0).items():
-            errors[cause] = errors.get(cause, 0.0) + share * log_sd
-    return Estimate(float(value) if value.ndim == 0 else value, errors, machine.basis)
-
-
 def elsewhere(kind: str, storage: str, software: Software) -> tuple[Shares, float]:
     """What software other than the measured one adds: standard deviation of ln(time), and what shares it.
 
@@ -177,12 +142,6 @@ def elsewhere(kind: str, storage: str, software: Software) -> tuple[Shares, floa
     if kind == "linear" and width_family(storage) < _SIXTEEN_BITS:
         return OTHER_ENGINE, OTHER_ENGINE_NARROW_LOG_SD
     return OTHER_ENGINE, log_sd
-
-
-def _identity(operator: Operator) -> tuple[str, str, str, str]:
-    """What is slowed down together: one matrix, or all kernels of another class and format."""
-    name = operator.name if operator.kind == "linear" else ""
-    return operator.kind, operator.arithmetic, operator.storage, name
 
 
 def _errors(

@@ -16,7 +16,6 @@ from rooflines.timing.uncertain import (
     OTHER_LIBRARIES,
     PASSES,
     pass_estimate,
-    priced_estimate,
 )
 
 OWN = make_machine("h100-sxm")
@@ -55,15 +54,3 @@ def test_another_engine_and_medians_are_never_surer(batch, context):
     medians = pass_estimate(BY_MEDIANS.decode(batch, context), MEDIAN, "decode").log_sd
     assert own < engine
     assert own < medians
-
-
-@settings(max_examples=20, deadline=None)
-@given(batches, contexts)
-def test_a_priced_time_is_the_time_and_no_surer_than_its_parts(batch, context):
-    def price(machine):
-        return make_deployment("llama-3.1-8b", machine).decode(batch, context).seconds
-
-    priced = priced_estimate(price, OWN, "draft")
-    assert priced.value == pytest.approx(SERVED.decode(batch, context).seconds)
-    direct = pass_estimate(SERVED.decode(batch, context), OWN, "draft")
-    assert 0.4 * direct.log_sd < priced.log_sd < 2.5 * direct.log_sd
