@@ -17,7 +17,7 @@ from rooflines.serving.uncertain import engine_errors
 from rooflines.serving.workload import Workload
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.capacity_intervals import Served
-from rooflines.studies.capacity_memory import memory_row, why_not
+from rooflines.studies.capacity_memory import memory_row, sequences_within_budget, why_not
 from rooflines.studies.capacity_question import CapacityQuestion, ServedOption
 from rooflines.studies.capacity_rows import (
     closed_rows,
@@ -207,9 +207,15 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
             drafter = make_drafter(text, engine.target)
             notes += drafter.warnings()
             able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
-            kinds.append(
-                (drafter.name, replace(engine, drafter=drafter, acceptance=one.rates, schedule=able))
-            )
+            speculative = replace(engine, drafter=drafter, acceptance=one.rates, schedule=able)
+            within = sequences_within_budget(speculative)
+            if within < engine.max_sequences:
+                notes.append(
+                    f"drafts of {drafter.name} fill the {engine.batched_tokens:,} positions of a step from "
+                    f"{within + 1:,} sequences on, so that {within:,} run at once: see --batched-tokens"
+                )
+                speculative = replace(speculative, max_sequences=within)
+            kinds.append((drafter.name, speculative))
         served = []
         for name, kind in kinds:
             try:

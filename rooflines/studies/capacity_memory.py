@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+
 from rooflines.costs.setting import Parallelism
 from rooflines.errors import RooflinesError
 from rooflines.serving.engine import Engine, positions_held
@@ -50,6 +52,15 @@ def why_not(way: str, engine: Engine, workload: Workload) -> str:
         f"{way} does not fit: a card would hold {', '.join(held)}, and has {room} besides the reserve; "
         f"{cure}, or a smaller weight or KV format, or shorter requests"
     )
+
+
+def sequences_within_budget(engine: Engine) -> int:
+    """Sequences whose drafts leave a step room for a prompt, where all of them must draft one length."""
+    lengths = set(engine.schedule.lengths)
+    if engine.drafter is None or len(lengths) > 1 or not max(lengths):
+        return engine.max_sequences
+    width = float(np.asarray(engine.drafter.draft(1.0, 1.0, float(max(lengths))).sent_width()))
+    return min(engine.max_sequences, max(int((engine.batched_tokens - 1) // width), 1))
 
 
 def _degree_that_fits(engine: Engine, workload: Workload) -> int | None:

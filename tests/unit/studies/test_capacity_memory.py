@@ -69,3 +69,20 @@ def test_memory_that_the_host_shares_is_marked():
     answer = make_capacity(replace(ASKED, options=(ServedOption("dgx-spark"),)))
     assert any("shares its memory with the host" in note for note in answer.warnings)
     assert not make_capacity(ASKED).warnings
+
+
+def test_drafts_that_fill_a_step_limit_the_sequences():
+    """A step of 256 positions holds 51 verify passes of 5 and one position of a prompt."""
+    drafting = replace(H100, drafters=("independent:llama-3.2-1b",))
+    asked = replace(
+        ASKED,
+        options=(drafting,),
+        acceptance=("0.8",),
+        draft_length="4",
+        batched_tokens=256,
+        max_sequences=100,
+    )
+    answer = make_capacity(asked)
+    assert [row["sequences_at_once"] for row in answer.memory] == [100, 51]
+    assert any("51 run at once" in note for note in answer.warnings)
+    assert not make_capacity(replace(asked, batched_tokens=501)).warnings
