@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -73,9 +74,31 @@ def read_rows():
 
 
 @pytest.fixture(scope="session")
+def command_options() -> dict[tuple[str, ...], set[str]]:
+    """The options of every command, by the words that call it."""
+    from rooflines.cli import main
+
+    return _options(main, ())
+
+
+@pytest.fixture(scope="session")
 def assert_same_report():
     """Hold a folder that a command made against the committed one: the same files, and tables that agree."""
     return _assert_same_report
+
+
+def _options(command: click.Command, words: tuple[str, ...]) -> dict[tuple[str, ...], set[str]]:
+    context = click.Context(command)
+    if not isinstance(command, click.Group):
+        found = {
+            name for option in command.get_params(context) for name in (*option.opts, *option.secondary_opts)
+        }
+        return {words: found | {"--help"}}
+    return {
+        below: options
+        for name in command.list_commands(context)
+        for below, options in _options(command.get_command(context, name), (*words, name)).items()
+    }
 
 
 def _load(path: Path) -> ModuleType:
