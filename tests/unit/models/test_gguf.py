@@ -105,9 +105,7 @@ def test_against_the_gguf_package(tmp_path):
     writer.add_token_list(["a", "b", "c"])
     writer.add_tensor("x.weight", np.zeros((5, 32), dtype=np.float32))
     writer.add_tensor("y.weight", np.zeros((5, 64), dtype=np.float16))
-    quantised = package.quants.quantize(
-        np.ones((4, 64), dtype=np.float32), package.GGMLQuantizationType.Q8_0
-    )
+    quantised = package.quants.quantize(np.ones((4, 64), dtype=np.float32), package.GGMLQuantizationType.Q8_0)
     writer.add_tensor("z.weight", quantised, raw_dtype=package.GGMLQuantizationType.Q8_0)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
