@@ -99,7 +99,8 @@ def test_the_chosen_draft_length_is_shown_with_the_numbers_of_the_plan(page, exp
 
 def test_experts_are_asked_about_where_there_are_any(page, explorer):
     opened(page, explorer, **SMALL)
-    assert page.get_by_text("Where its experts are").count() == 0
+    heading = page.get_by_role("heading", name="Where its experts are")
+    assert heading.count() == 0
     opened(
         page,
         explorer,
@@ -110,7 +111,7 @@ def test_experts_are_asked_about_where_there_are_any(page, explorer):
         acceptance="0.4",
         verify_length="2",
     )
-    assert page.get_by_text("Where its experts are").is_visible()
+    assert heading.is_visible()
     document = on_command_line(page.url)
     assert answer(page) == document["answer"]["text"]
     assert (document["question"]["expert_parallel"], document["question"]["verify_length"]) == (4, 2)
