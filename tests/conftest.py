@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib.util
+import json
 import math
 import os
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 import click
+import jsonschema
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,6 +73,18 @@ def load_module():
 def read_rows():
     """Read a CSV file as one dictionary a row."""
     return _rows
+
+
+@pytest.fixture(scope="session")
+def validator_of():
+    """A validator of the schema that docs/schemas publishes under a name."""
+
+    def validator(name: str) -> jsonschema.Draft202012Validator:
+        text = (ROOT / "docs" / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8")
+        jsonschema.Draft202012Validator.check_schema(schema := json.loads(text))
+        return jsonschema.Draft202012Validator(schema)
+
+    return validator
 
 
 @pytest.fixture(scope="session")

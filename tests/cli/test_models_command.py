@@ -5,7 +5,6 @@ import io
 import json
 import struct
 
-import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -77,8 +76,8 @@ def config_file(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def schema(root):
-    return json.loads((root / "docs" / "schemas" / "models-show.schema.json").read_text(encoding="utf-8"))
+def schema(validator_of):
+    return validator_of("models-show")
 
 
 def run(*arguments):
@@ -116,8 +115,8 @@ def test_show_in_every_format(name, fmt):
 
 @pytest.mark.parametrize("name", ["qwen3-8b", "t5-small", "deepseek-v3", "gemma-4-26b-a4b", "jamba-v0.1"])
 def test_json_follows_the_published_schema(name, schema):
-    jsonschema.validate(shown(name, "--context", "1000"), schema)
-    jsonschema.validate(shown(name), schema)
+    schema.validate(shown(name, "--context", "1000"))
+    schema.validate(shown(name))
 
 
 def test_json_of_a_known_model():
@@ -168,7 +167,7 @@ def test_encoder_and_decoder_layers_are_apart():
 
 def test_a_drafter_config_shows_its_own_weights(config_file, schema):
     answer = shown(config_file(DSPARK))
-    jsonschema.validate(answer, schema)
+    schema.validate(answer)
     assert answer["drafter"] == "dspark"
     assert answer["shares"] == ["embedding", "head"]
     assert (answer["block_size"], answer["draft_length"], answer["verify_width"]) == (7, 7, 8)

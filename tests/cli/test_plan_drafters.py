@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 
-import jsonschema
 import pytest
 from click.testing import CliRunner
 
@@ -21,8 +20,8 @@ def plan(*more):
 
 
 @pytest.fixture(scope="module")
-def schema(root):
-    return json.loads((root / "docs/schemas/plan.schema.json").read_text(encoding="utf-8"))
+def schema(validator_of):
+    return validator_of("plan")
 
 
 def test_drafters_stand_in_one_table_with_acceptance_of_their_own():
@@ -51,7 +50,7 @@ def test_json_of_everything_follows_the_schema(schema):
         "json",
     )
     document = json.loads(result.stdout)
-    jsonschema.validate(document, schema)
+    schema.validate(document)
     assert {row["drafter"] for row in document["answer"]["verify_budget"]} == {"dflash", "ngram"}
     assert document["question"]["acceptance"] == ["0.75", "ngram=0.3"]
 
@@ -71,7 +70,7 @@ def test_the_best_tree_is_a_table_and_follows_the_schema(schema):
     command = ["--drafter", "medusa:topk=5,nodes=30", "--acceptance", "sequoia:0.6,0.15,0.05", "--best-tree"]
     assert "Best tree" in plan(*command).stdout
     document = json.loads(plan(*command, "--format", "json").stdout)
-    jsonschema.validate(document, schema)
+    schema.validate(document)
     (best,) = document["answer"]["best_trees"]
     assert best["nodes"] == sum(best["widths"])
 
