@@ -87,11 +87,8 @@ check-speedup: $(SMOLLM2)/config.json ## Measure, calibrate and check a small re
 report: $(STAMP) ## Remake every committed report
 	$(BIN)/rooflines report all
 
-notebooks: $(STAMP) ## Run the notebooks and export them as HTML into build/notebooks/ (EXTRAS=dev,explore)
-	@mkdir -p build/notebooks
-	@for notebook in notebooks/*.py; do \
-	  $(BIN)/marimo --quiet export html $$notebook --force --output build/notebooks/$$(basename $$notebook .py).html || exit 1; \
-	done
+notebooks: $(STAMP) ## Run the notebooks and export them into build/notebooks/, as pages that load nothing (EXTRAS=dev,explore)
+	@$(BIN)/python notebooks/tools/export_pages.py build/notebooks
 
 docs: $(STAMP) ## Regenerate the generated parts of the docs
 	$(BIN)/cog -r README.md docs/*.md

@@ -120,6 +120,45 @@ def test_what_is_measured_here_goes_before_the_recorded_run(ran, simulator, root
     assert defined["report"].verdict == "agree"
 
 
+@pytest.fixture(scope="module")
+def exporter():
+    spec = importlib.util.spec_from_file_location("export_pages", FOLDER / "tools" / "export_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_exported_pages_load_nothing(exporter, tmp_path):
+    exporter.main([str(tmp_path), str(FOLDER / "choosing_a_draft_length.py")])
+    (page,) = tmp_path.iterdir()
+    text = page.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text
+    loaded = re.findall(r"<(?:script|link|img|iframe)[^>]*>|url\(\s*['\"]?https?:|@import", text)
+    assert loaded == []
+    assert "<h1" in text
+    assert text.count("<svg") == 1
+    assert text.count("<table") == 3
+    assert "study = study_speedup(" in text  # calls are shown
+    assert "import marimo as mo" not in text  # what a notebook hides is not
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_cell_is_found_with_its_code(exporter, name):
+    codes = exporter.cells((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+    assert len(codes) == sum(1 for _ in load(name)._cell_manager.cells())
+    for code in filter(None, codes):
+        ast.parse(code)
+
+
+def test_what_needs_a_frame_is_not_exported(exporter):
+    import marimo
+
+    with pytest.raises(TypeError, match=r"cell 3 shows <marimo-ui-element>, which needs marimo's frame"):
+        exporter.shown(marimo.ui.slider(0, 1), 3)
+    assert exporter.shown("1 < 2", 1) == "<p>1 &lt; 2</p>"
+    assert exporter.shown(None, 1) == ""
+
+
 def test_one_runs_as_a_script_from_anywhere(tmp_path):
     command = [sys.executable, "-W", "error", str(FOLDER / "choosing_a_draft_length.py")]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)  # noqa: S603 - our own interpreter on our own file
