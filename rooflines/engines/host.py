@@ -159,6 +159,9 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
 # merges them where topk is above 1 (use_cascade_attn in srt/layers/attention/flashattention_backend.py,
 # 0.5.23).
 TREE_KERNELS: Final[Mapping[str, int]] = {"sglang": 2}
+# Engines that copy, after each cycle, the states of recurrent layers as of the last accepted position to
+# where the next cycle starts (https://github.com/sgl-project/sglang/pull/12892 would spare it; not merged).
+STATE_COPIERS: Final = ("sglang", "sglang-overlap")
 
 # Time of a step of few rows over that of one, for weights in blocks of 4 and of 8 bits: llama.cpp's
 # matrix-vector kernels unpack them again for every row. Gemma-3-4B in Q4_0 and Qwen2.5-Coder-7B in Q8_0 on a

@@ -47,10 +47,10 @@ _MISSES: Final = """Where predictions miss, and why:
 - **EAGLE-3 in vLLM 0.10.1** (specdecodebench2026, 10 to 20 % high): between its draft steps the host rebuilds
   attention metadata, and a profile shows a quarter of the decode time idle for it
   (<https://github.com/vllm-project/vllm/issues/49488>). No other source gives the time, so it is left out.
-- **Trees of 60 in SGLang with FlashInfer** (dflash2026, table 5, 14 to 20 % high): this backend waits for the
+- **Trees of 60 in SGLang with FlashInfer** (dflash2026, table 5, 13 to 20 % high): this backend waits for the
   device where it plans a pass (<https://github.com/sgl-project/sglang/pull/9588>), and builds a mask for
   every tree; how long either takes is not published.
-- **Experts on a B200 at 256 to 512 positions** (dflash2026, table 3, Qwen3-Coder-30B-A3B, 19 to 25 % high):
+- **Experts on a B200 at 256 to 512 positions** (dflash2026, table 3, Qwen3-Coder-30B-A3B, 18 to 23 % high):
   the measured cycle is more than twice a plain step that already reads two thirds of the same experts, which
   neither traffic nor arithmetic explains. Kernels that were not tuned for these layers on a new device would:
   AIConfigurator's layers of 128 experts in SGLang take 1.1 to 1.5 times as long at 256 tokens as at 128.
@@ -59,9 +59,9 @@ _MISSES: Final = """Where predictions miss, and why:
 - **Plain steps of models with experts** (specbundle2026, Qwen3-Next, Ling, Kimi-K2): by the throughputs that
   the source prints they take 15 to 20 % longer than predicted, cycles less so, and thus cycle costs come out
   high. Its batches are also emptier than stated while the last requests of a run end.
-- **Recurrent layers with blocks** (dflash2026, table 11, Qwen3.5-27B, 25 % high): after each cycle SGLang
-  copies the states of accepted positions and waits for the device meanwhile
-  (<https://github.com/sgl-project/sglang/pull/12892>); the wait is not published.
+- **Recurrent layers with blocks** (dflash2026, table 11, Qwen3.5-27B, 24 % high; Qwen3.5-4B and 35B-A3B are
+  met): after each cycle SGLang copies the states of accepted positions, which is priced, and waits for the
+  device meanwhile (<https://github.com/sgl-project/sglang/pull/12892>); how long is not published.
 - **Fewer devices than were used** (specbundle2026, 70B, up to 13 % high): the source does not say over how
   many it ran; its plain speed suggests four where two hold the model.
 - **SGLang in field reports** (Qwen3-30B-A3B over 2 and 4 devices, up to 51 % high): plain steps are met

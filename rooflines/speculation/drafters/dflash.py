@@ -18,9 +18,10 @@ from rooflines.costs.cost import Number, Operator
 from rooflines.costs.linear import layer_linear
 from rooflines.costs.setting import Precision, Shape
 from rooflines.costs.sharding import on_device
+from rooflines.errors import InputError
 from rooflines.models.spec import Attention
 from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, chain, drafting, require_length
-from rooflines.speculation.drafters.head import HeadDrafter, make_head
+from rooflines.speculation.drafters.head import Head, HeadDrafter, head_model, make_head
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
 from rooflines.timing.deployment import Deployment
 
@@ -73,8 +74,30 @@ def block_length(parameters: Mapping[str, str], known: int) -> int | None:
     return None if size is None else size - known
 
 
+def usual_layers(head: Head, model: str | None, parameters: Mapping[str, str]) -> Head:
+    """A head of the usual shape with ``layers=...`` layers.
+
+    Raises:
+        InputError: the config states how many, or they are more than the target's.
+    """
+    count, served = whole(parameters, "layers"), head.target
+    if count is None:
+        return head
+    if model is not None:
+        raise InputError(
+            f"layers={count} beside {model}, whose config states its layers: leave one of them out"
+        )
+    most = len(served.model.layers)
+    if count > most:
+        raise InputError(
+            f"layers={count} is more than the {most} of {served.model.name}, which it drafts for: write fewer"
+        )
+    spec = head.spec.model_copy(update={"layers": head.spec.layers[:1] * count})
+    return Head(spec, served, head_model(spec, served.model))
+
+
 def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:
-    head = make_head(model, "dflash", target)
+    head = usual_layers(make_head(model, "dflash", target), model, parameters)
     return BlockDrafter(
         name=label("dflash", model, parameters),
         head=head,
@@ -86,7 +109,10 @@ def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) 
 KINDS: Final = {
     "dflash": DrafterKind(
         _make,
-        {"block": "positions of the block, one more than it drafts, in place of the plan's draft lengths"},
+        {
+            "block": "positions of the block, one more than it drafts, in place of the plan's draft lengths",
+            "layers": "layers of a head of the usual shape, which has five",
+        },
         "a whole block in one bidirectional pass on features of the target",
         "config of the head (default: five layers, block 16)",
     )

@@ -176,7 +176,8 @@ def rank_correlation(pairs: Sequence[tuple[float, float]]) -> float | None:
     ranks = [_ranks(np.array(values)) for values in zip(*pairs, strict=True)]
     if any(np.ptp(rank) == 0.0 for rank in ranks):
         return None
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    # Ranks are halves of whole numbers, and what they give is a fraction: 0.9 is not to come out below 0.9.
+    return round(float(np.corrcoef(ranks[0], ranks[1])[0, 1]), 12)
 
 
 def _ranks(values: np.ndarray[Any, np.dtype[np.float64]]) -> np.ndarray[Any, np.dtype[np.float64]]:

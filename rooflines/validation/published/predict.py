@@ -21,7 +21,7 @@ import numpy as np
 from rooflines.costs.routing import IndependentRouting
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
-from rooflines.engines.host import TREE_KERNELS, HostTime, host_time, row_cost
+from rooflines.engines.host import STATE_COPIERS, TREE_KERNELS, HostTime, host_time, row_cost
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.models.readers import read_model
 from rooflines.models.spec import MixtureOfExperts
@@ -143,7 +143,7 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
         tokens_per_cycle=float(np.asarray(bare.tokens_per_cycle)),
         step_s=step_s,
         draft_s=draft_s,
-        verify_s=max(verify_s, unpacked_s) + _tree_s(times, claim, target),
+        verify_s=max(verify_s, unpacked_s) + _tree_s(times, claim, target) + _copied_s(times, claim),
         plain_host_s=0.0 if host is None else host.plain_s,
         cycle_host_s=0.0 if host is None else host.cycle_s + claim.batch * host.sequence_s,
         prompt_s=_prompt_s(claim, target),
@@ -244,6 +244,15 @@ def _tree_s(times: CycleTimes, claim: Claim, target: Deployment) -> float:
     levels = float(np.asarray(times.draft_length)) - 1.0
     draft_s = levels * max((floor for floor, _ in floors), default=0.0)
     return (kernels - 1) * (verify_s + draft_s)
+
+
+def _copied_s(times: CycleTimes, claim: Claim) -> float:
+    """States of recurrent layers, read and written once more as of the last accepted position (s)."""
+    if claim.known.engine not in STATE_COPIERS or not isinstance(times.target, PassTime):
+        return 0.0
+    # A plain step reads and writes each state once, as the copy does.
+    recurrent = (one for one in times.target.operators if one.operator.kind == "recurrent")
+    return sum(float(np.asarray(one.memory_s)) for one in recurrent)
 
 
 def _layers(claim: Claim) -> int:

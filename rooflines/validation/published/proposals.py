@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -49,6 +50,7 @@ _HEADS: Final = {
     ("eagle", "mixtral-8x7b-v0.1"): "eagle-mixtral-8x7b",
     ("medusa", "vicuna-7b-v1.3"): "medusa-vicuna-7b-v1.3",
 }
+_LAYERS: Final = re.compile(r"(\d+)-layer")
 # EAGLE's trees expand ten nodes a level (EAGLE-2, arXiv 2406.16858; EAGLE-3, arXiv 2503.01840, appendix A).
 _USUAL_TOP_K: Final = 10
 # DFlash's drafters are trained for blocks of 16 (arXiv 2602.06036, section 4).
@@ -95,6 +97,9 @@ def read_proposal(cells: Mapping[str, str], target: str) -> Proposal:
         return Proposal(kind, f"independent:{draft.preset}", _length(cell), (*notes, draft.note))
     head = _HEADS.get((kind, target), "")
     parameters, more = _parameters(kind, cell)
+    stated = _LAYERS.search(cells.get("draft_model", ""))
+    if kind == "dflash" and stated and not head:
+        parameters = [f"layers={stated[1]}", *parameters]
     text = f"{kind}:{','.join(filter(None, (head, *parameters)))}".rstrip(":")
     return Proposal(kind, text, _length(cell), (*notes, *more))
 

@@ -24,6 +24,7 @@ from rooflines.validation.published.predict import (
     predict_claim,
     predict_claims,
 )
+from rooflines.validation.published.proposals import Proposal
 from rooflines.validation.published.rows import read_claims
 from rooflines.validation.published.sources import Source, calibration_name
 
@@ -159,6 +160,27 @@ def test_trees_take_more_attention_kernels_in_sglang():
     more = predict_claim(tree, machine).parts.verify_s - predict_claim(masked, machine).parts.verify_s
     # 32 layers of the verify pass and 6 further levels of the drafter's one layer, 15 to 25 us each.
     assert 38 * 15e-6 < more < 38 * 25e-6
+
+
+def test_states_of_recurrent_layers_are_copied_in_sglang(chain, monkeypatch):
+    hybrid = replace(
+        chain,
+        model="qwen3-next-80b-a3b",
+        weights="fp8-block",
+        proposal=Proposal("eagle3", "eagle3", 3),
+        batch=8,
+    )
+    copied = predict_claim(hybrid, machine).parts.verify_s
+    # 36 layers of 8 sequences with 32 heads of 128 x 128 numbers of 32 bits, read and written at 4.8 TB/s at best.
+    least_s = 2 * 36 * 8 * 32 * 128 * 128 * 4 / 4.8e12
+    monkeypatch.setattr(predict, "STATE_COPIERS", ())
+    assert least_s < copied - predict_claim(hybrid, machine).parts.verify_s < 2 * least_s
+
+
+def test_a_model_without_recurrent_layers_copies_none(chain, monkeypatch):
+    copied = predict_claim(chain, machine)
+    monkeypatch.setattr(predict, "STATE_COPIERS", ())
+    assert predict_claim(chain, machine).parts == copied.parts
 
 
 def test_rows_of_quantised_weights_cost_more_in_llama_cpp():

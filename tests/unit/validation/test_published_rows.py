@@ -123,6 +123,10 @@ def test_proposals():
     block = read_proposal(cells(drafter_kind="dflash", gamma_or_tree=""), "qwen3-8b")
     assert (block.text, block.draft_length) == ("dflash:qwen3-8b-dflash,block=16", 15)
     assert "block of 16" in block.notes[0]
+    # Layers that a row states count where no published head says more.
+    deep = cells(drafter_kind="dflash", gamma_or_tree="block 16", draft_model="DFlash 8-layer")
+    assert read_proposal(deep, "qwen3-30b-a3b").text == "dflash:layers=8,block=16"
+    assert read_proposal(deep, "qwen3-8b").text == "dflash:qwen3-8b-dflash,block=16"
     # A DSpark block is drafts only, so gamma inputs give gamma drafts.
     assert read_proposal(cells(drafter_kind="DSpark", gamma_or_tree="block 7"), "qwen3-8b").draft_length == 7
     own = cells(drafter_kind="independent", draft_model="Qwen/Qwen3-0.6B")
