@@ -65,6 +65,13 @@ def attention(
     )
 
 
+def _ungrouped(frame: pd.DataFrame) -> tuple[Floats, str]:
+    return (
+        column(frame, "q_heads") % column(frame, "kv_heads"),
+        "query heads are no multiple of the KV heads",
+    )
+
+
 def _decode_operator(frame: pd.DataFrame, context: Context) -> Operator:
     # The tables count the token of the step among those of the context.
     new = np.ones(len(frame))
@@ -77,6 +84,7 @@ def _decode_left_out(frame: pd.DataFrame, context: Context) -> Texts:
     small = np.asarray(operator.cost.kv_bytes) <= CACHE_MULTIPLE * cache
     return reasons(
         len(frame),
+        _ungrouped(frame),
         (small, "KV within twice the last-level cache, which the loop of the benchmark keeps warm"),
         *too_fast(operator, column(frame, "time_us") * 1e-6, context.profile),
     )
@@ -99,6 +107,7 @@ def _prefill_left_out(frame: pd.DataFrame, context: Context) -> Texts:
     single = column(frame, "query_tokens") <= 1
     return reasons(
         len(frame),
+        _ungrouped(frame),
         (single, "a prompt of one token: the decode kernel runs"),
         *too_fast(operator, column(frame, "time_us") * 1e-6, context.profile)[1:],
     )

@@ -41,6 +41,7 @@ PRODUCTS: Final = (
     "down projection",
 )
 _LAYER: Final = re.compile(r"(?P<model>.+?)\s+tp(?P<tensor>\d+)", re.IGNORECASE)
+_NO: Final = ("0", "0.0", "false", "no")
 _L2_HOT: Final = "weights fit the last-level cache, which the loop of the benchmark keeps warm"
 
 
@@ -77,11 +78,11 @@ def _gemm_left_out(frame: pd.DataFrame, context: Context) -> Texts:
     m, n, k = (column(frame, name) for name in ("m", "n", "k"))
     operator = products(m, n, k, context.weights)
     seconds = column(frame, "time_us") * 1e-6
+    cached = weights_are_cached(np.asarray(operator.cost.weight_bytes), context)
     if "weights_exceed_l2" in frame:
+        exceed = np.char.lower(np.asarray(frame["weights_exceed_l2"], dtype=np.str_))
         # Collectors cycle several copies of the weights, and the table says whether these exceed the cache.
-        cached = np.asarray(frame["weights_exceed_l2"]).astype(str) == "0"
-    else:
-        cached = weights_are_cached(np.asarray(operator.cost.weight_bytes), context)
+        cached = np.where(exceed == "", cached, np.isin(exceed, _NO))
     return reasons(
         len(frame),
         (cached, _L2_HOT),
@@ -146,7 +147,9 @@ def _layer_left_out(frame: pd.DataFrame, context: Context) -> Texts:
         name: layer_products(name, np.ones(1), context.weights) is not None for name in np.unique(layers)
     }
     unknown = np.array([not known[name] for name in layers])
-    return reasons(len(frame), (unknown, "the layer is of no known dense model"))
+    return reasons(
+        len(frame), (unknown, "the layer is of no known dense model, or its degree does not divide it")
+    )
 
 
 def _layer(frame: pd.DataFrame, context: Context) -> Described:

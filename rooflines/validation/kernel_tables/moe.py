@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 # Of 134 layers with two routings, one token took 0.83 to 1.07 times as long under one as under the other in
 # all but two, with 1.60 and 1.69: another kernel, or another clock.
 _ODD_RATIO: Final = 1.3
+# Four times as many as Switch Transformer's largest layer has (https://arxiv.org/abs/2101.03961, table 9).
+_MOST_EXPERTS: Final = 8192
 _POWER_LAW: Final = "power_law_"
 _SHAPE: Final = ("hidden_size", "expert_ffn_size", "top_k", "num_experts")
 # Bounds of the power law that AIConfigurator draws loads from, before they are scaled to the tokens: few
@@ -62,9 +64,10 @@ def power_law_loads(tokens: int, experts: int, per_token: int, alpha: float) -> 
     drawn = ((upper**bend - lower**bend) * quantile + lower**bend) ** (1.0 / bend)
     loads = np.minimum(np.round(drawn / drawn.sum() * assigned), tokens).astype(int)
     while (missing := assigned - int(loads.sum())) != 0:
-        # The least loaded take what is missing, the most loaded give what is too much, one after another.
+        # The least loaded take what is missing, the most loaded give what is too much, one after another;
+        # rounds in which everybody does are taken at once.
         order = np.argsort(loads, kind="stable")
-        step = 1 if missing > 0 else -1
+        step = max(abs(missing) // experts, 1) * (1 if missing > 0 else -1)
         loads[(order if step > 0 else order[::-1])[: min(abs(missing), experts)]] += step
         loads = np.clip(loads, 0, tokens)
     return tuple(int(load) for load in loads)
@@ -125,12 +128,16 @@ def _operator(frame: pd.DataFrame, context: Context, hit: Floats) -> Operator:
 
 
 def _left_out(frame: pd.DataFrame, context: Context) -> Texts:
-    hit = _distinct(frame)
+    per_token, experts = column(frame, "top_k"), column(frame, "num_experts")
+    possible = (per_token <= experts) & (experts <= _MOST_EXPERTS)
+    hit = np.full(len(frame), np.nan)
+    hit[possible] = _distinct(frame[possible])
     known = np.isfinite(hit)
     operator = _operator(frame, context, np.where(known, hit, 1.0))
     cache = context.profile.last_level_cache_bytes or 0.0
     return reasons(
         len(frame),
+        (~possible, f"more experts per token than there are, or more than {_MOST_EXPERTS:,} of them"),
         (~known, "how experts were chosen is not known"),
         (
             np.asarray(operator.cost.weight_bytes) <= cache,

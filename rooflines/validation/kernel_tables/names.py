@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from rooflines.dtypes import NumberFormat, number_format
-from rooflines.errors import AmbiguousNameError, UnknownNameError
+from rooflines.errors import AmbiguousNameError, RooflinesError
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.profile import HardwareProfile
 
@@ -32,17 +32,25 @@ _FORMATS: Final = {
 }
 
 
-def device_of(name: str) -> HardwareProfile | None:
-    """The profile behind a table's name of a device; None where there is none, or more than one."""
+def find_device(name: str) -> HardwareProfile | str:
+    """The profile behind a table's name of a device, or why there is none."""
     try:
         return load_hardware(_DEVICES.get(name, name))
-    except (UnknownNameError, AmbiguousNameError):
-        return None
+    except AmbiguousNameError as error:
+        return str(error)
+    except RooflinesError:  # a name in no catalogue, or one that looks like a file which is none
+        return f"device {name!r} is in no profile"
+
+
+def device_of(name: str) -> HardwareProfile | None:
+    """The profile behind a table's name of a device; None where there is none, or more than one."""
+    found = find_device(name)
+    return None if isinstance(found, str) else found
 
 
 def format_of(name: str) -> NumberFormat | None:
     """The number format behind a table's name of a dtype; None where it is not known."""
     try:
         return number_format(_FORMATS.get(name, name))
-    except UnknownNameError:
+    except RooflinesError:  # an unknown name, or arithmetic after '@' that does not exist
         return None

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from rooflines.errors import FileFormatError, MissingPeakError
+from rooflines.hardware.profile import HardwareProfile
 from rooflines.validation.kernel_tables.attention import ATTENTION_KINDS
+from rooflines.validation.kernel_tables.cells import LINE, read_cells, read_numbers
 from rooflines.validation.kernel_tables.collective import COLLECTIVE_KINDS
 from rooflines.validation.kernel_tables.kind import Context, Kind, column
 from rooflines.validation.kernel_tables.linear import LINEAR_KINDS
 from rooflines.validation.kernel_tables.moe import MOE_KINDS
-from rooflines.validation.kernel_tables.names import device_of, format_of
-from rooflines.validation.kernel_tables.rows import Group, KernelRows, KernelTable, LeftOut
+from rooflines.validation.kernel_tables.names import find_device, format_of
+from rooflines.validation.kernel_tables.rows import Group, KernelRows, KernelTable, LeftOut, Texts
 from rooflines.validation.kernel_tables.sisters import without_odd_shapes
 from rooflines.validation.kernel_tables.small import SMALL_KINDS
 
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 KINDS: Final = (*LINEAR_KINDS, *ATTENTION_KINDS, *MOE_KINDS, *COLLECTIVE_KINDS, *SMALL_KINDS)
-_SCREENED: Final = "left out for"  # no table has such a column
-_HEADER: Final = 2  # the first row of values is line 2 of its file
+# No table has such columns.
+_UNREAD: Final = "not read for"
+_SCREENED: Final = "left out for"
 _MICRO: Final = 1e-6
 
 
@@ -40,11 +43,10 @@ def read_kernel_table(path: Path | str) -> KernelTable:
         Its rows by group, and what was left out with reasons.
 
     Raises:
-        FileFormatError: the file is missing, is no CSV, has the columns of no kind, or a cell of a number
-            holds none.
+        FileFormatError: the file is missing, is no CSV, has the columns of no kind, or has no rows.
     """
     path = Path(path)
-    frame = _frame(path)
+    frame = read_cells(path)
     kinds = [kind for kind in KINDS if set(kind.columns) <= set(frame.columns)]
     if not kinds:
         raise FileFormatError(f"{path}: {_missing(frame.columns)}")
@@ -52,29 +54,15 @@ def read_kernel_table(path: Path | str) -> KernelTable:
         raise FileFormatError(f"{path}: the table has no rows")
     groups: list[KernelRows] = []
     left_out: list[LeftOut] = []
+    device = cache(find_device)  # groups are many, devices few
     for kind in kinds:
-        numbered = _numbers(frame, kind, path)
+        numbered = _numbers(frame, kind)
         for group, rows in _groups(numbered, kind):
-            read, others = _read_group(group, rows, kind)
+            read, others = _read_group(group, rows, kind, device(group.device))
             groups += read
             left_out += others
     used, odd = without_odd_shapes(groups)
     return KernelTable(path.name, kinds[0].name, used, (*left_out, *odd))
-
-
-def _frame(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        with warnings.catch_warnings():
-            # A row that is longer than the header is warned of, and cut.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig", index_col=False)
-    except OSError as error:
-        raise FileFormatError(f"kernel table {path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, pd.errors.ParserWarning) as error:
-        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        raise FileFormatError(f"kernel table {path} is not a CSV file: {reason}") from None
 
 
 def _missing(columns: Iterable[str]) -> str:
@@ -88,23 +76,14 @@ def _missing(columns: Iterable[str]) -> str:
     return f"its columns are nearest to those of {nearest.name}, but lack {', '.join(lacking)}"
 
 
-def _numbers(frame: pd.DataFrame, kind: Kind, path: Path) -> pd.DataFrame:
-    """The frame with the columns of numbers as numbers."""
-    import pandas as pd
-
-    frame = frame.copy()
-    frame["line"] = np.arange(len(frame)) + _HEADER
-    for name in (*kind.numbers, kind.time):
-        values = pd.to_numeric(frame[name], errors="coerce")
-        bad = np.flatnonzero(~np.isfinite(values.to_numpy(dtype=float)))
-        if len(bad):
-            row = int(bad[0])
-            raise FileFormatError(
-                f"{path}: line {row + _HEADER}, column {name}: {frame[name].iloc[row]!r} is not a number"
-                + (f" (and {len(bad) - 1} more rows)" if len(bad) > 1 else "")
-            )
-        frame[name] = values
-    frame[_SCREENED] = kind.screen(frame) if kind.screen is not None else ""
+def _numbers(frame: pd.DataFrame, kind: Kind) -> pd.DataFrame:
+    """The frame with the columns of numbers as numbers, and why rows cannot be used ('' where they can)."""
+    numbers, unread = read_numbers(frame, kind.numbers, kind.time)
+    frame = frame.assign(**numbers)
+    frame[_UNREAD], frame[_SCREENED] = unread, ""
+    readable = unread == ""
+    if kind.screen is not None and readable.any():
+        frame.loc[readable, _SCREENED] = kind.screen(frame[readable])
     return frame
 
 
@@ -136,31 +115,32 @@ def _variant(name: str, value: object) -> str:
 
 
 def _read_group(
-    group: Group, frame: pd.DataFrame, kind: Kind
+    group: Group, frame: pd.DataFrame, kind: Kind, profile: HardwareProfile | str
 ) -> tuple[tuple[KernelRows, ...], tuple[LeftOut, ...]]:
-    profile, storage = device_of(group.device), format_of(group.dtype)
-    if profile is None:
-        return (), (LeftOut(group, f"device {group.device!r} is in no profile", len(frame)),)
+    if isinstance(profile, str):
+        return (), (LeftOut(group, profile, len(frame)),)
     group = Group(**{**_fields(group), "device": profile.id})
+    storage = format_of(group.dtype)
     if storage is None:
         return (), (LeftOut(group, f"dtype {group.dtype!r} is not known", len(frame)),)
     group = Group(**{**_fields(group), "dtype": storage.name})
-    possible = np.all([column(frame, name) > 0 for name in (*kind.numbers, kind.time)], axis=0)
-    left_out = [LeftOut(group, "a size or time is not above zero", int(np.count_nonzero(~possible)))]
-    frame = frame[possible]
     context = Context(profile, storage)
-    used = frame
-    if len(frame):
-        try:
-            screened = np.asarray(frame[_SCREENED], dtype=np.str_)
-            why = np.where(screened != "", screened, kind.leave_out(frame, context))
-        except MissingPeakError as error:
-            return (), (LeftOut(group, str(error), len(frame)), *_some(left_out))
-        left_out += [LeftOut(group, str(one), int(np.sum(why == one))) for one in np.unique(why) if one]
-        used = frame[why == ""]
-    if used.empty:
-        return (), _some(left_out)
-    described = kind.describe(used, context)
+    left_out = _counted(group, np.asarray(frame[_UNREAD], dtype=np.str_))
+    used = frame[frame[_UNREAD] == ""]
+    try:
+        if len(used):
+            screened = np.asarray(used[_SCREENED], dtype=np.str_)
+            why = np.where(screened != "", screened, kind.leave_out(used, context))
+            left_out += _counted(group, why)
+            used = used[why == ""]
+        if used.empty:
+            return (), left_out
+        described = kind.describe(used, context)
+        for operator in described.operators:
+            if np.any(operator.cost.matmul_flops):
+                profile.peak_flop_per_s(operator.arithmetic)
+    except MissingPeakError as error:
+        return (), (*left_out, LeftOut(group, str(error), len(used)))
     rows = KernelRows(
         group,
         described.operators,
@@ -168,13 +148,15 @@ def _read_group(
         described.shape,
         described.region,
         described.size,
-        np.asarray(used["line"], dtype=np.int64),
+        np.asarray(used[LINE], dtype=np.int64),
     )
-    return (rows,), _some(left_out)
+    return (rows,), left_out
 
 
-def _some(left_out: Iterable[LeftOut]) -> tuple[LeftOut, ...]:
-    return tuple(one for one in left_out if one.rows)
+def _counted(group: Group, why: Texts) -> tuple[LeftOut, ...]:
+    """Rows of a group that have a reason to be left out, by reason."""
+    found, counts = np.unique(why[why != ""], return_counts=True)
+    return tuple(LeftOut(group, str(reason), int(count)) for reason, count in zip(found, counts, strict=True))
 
 
 def _fields(group: Group) -> dict[str, str]:

@@ -8,13 +8,15 @@ rows are named, and neither fitted to nor judged.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Final
 
 import numpy as np
 
 from rooflines.hardware.catalogue import load_hardware
+from rooflines.hardware.profile import HardwareProfile
 from rooflines.validation.kernel_tables.rows import Floats, Group, KernelRows, LeftOut
 from rooflines.validation.kernel_tables.traps import plain_roofline_s
 
@@ -57,13 +59,14 @@ def without_odd_shapes(groups: Iterable[KernelRows]) -> tuple[tuple[KernelRows, 
         The groups that are left, and what was left out of them.
     """
     listed = tuple(groups)
+    profile = cache(load_hardware)  # shapes are many, devices few
     kept: list[KernelRows] = []
     left_out: list[LeftOut] = []
     for rows in listed:
         others = tuple(_sisters(rows, listed))
         odd = np.zeros(len(rows.shape), dtype=np.bool_)
         for shape in np.unique(rows.shape) if others else ():
-            found = _excess(rows, others, str(shape))
+            found = _excess(rows, others, str(shape), profile)
             if found is not None and found[0] > MARGIN:
                 own = rows.shape == shape
                 odd |= own
@@ -96,12 +99,14 @@ def _anywhere(group: Group) -> Group:
     return replace(group, device="")
 
 
-def _excess(rows: KernelRows, others: Iterable[KernelRows], shape: str) -> tuple[float, str] | None:
+def _excess(
+    rows: KernelRows, others: Iterable[KernelRows], shape: str, profile: Callable[[str], HardwareProfile]
+) -> tuple[float, str] | None:
     """How many times longer a shape took than the nearest sister says, and which that is."""
-    sizes, measured_s, plain_s = _by_size(rows, shape)
+    sizes, measured_s, plain_s = _by_size(rows, shape, profile(rows.group.device))
     found: list[tuple[float, str]] = []
     for other in others:
-        other_sizes, other_s, other_plain_s = _by_size(other, shape)
+        other_sizes, other_s, other_plain_s = _by_size(other, shape, profile(other.group.device))
         _, here, there = np.intersect1d(sizes, other_sizes, return_indices=True)
         if len(here) >= _FEWEST_SIZES:
             allowed = np.maximum(plain_s[here] / other_plain_s[there], 1.0)
@@ -110,10 +115,10 @@ def _excess(rows: KernelRows, others: Iterable[KernelRows], shape: str) -> tuple
     return min(found, default=None)
 
 
-def _by_size(rows: KernelRows, shape: str) -> tuple[Floats, Floats, Floats]:
+def _by_size(rows: KernelRows, shape: str, profile: HardwareProfile) -> tuple[Floats, Floats, Floats]:
     """Sizes of one shape, with the median time and plain roofline of each (s)."""
     own = rows.shape == shape
-    plain_s = np.maximum(*plain_roofline_s(rows.operators[0], load_hardware(rows.group.device)))
+    plain_s = np.maximum(*plain_roofline_s(rows.operators[0], profile))
     sizes = np.unique(rows.size[own])
     at = [own & (rows.size == size) for size in sizes]
     return (

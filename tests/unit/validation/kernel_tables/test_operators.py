@@ -116,6 +116,33 @@ def test_power_law_loads_are_a_choice_of_experts(tokens, experts, per_token):
     assert min(per_token, experts) <= hit <= distinct("balanced", tokens, experts, per_token)
 
 
+def levelled_one_by_one(tokens, experts, per_token, alpha):
+    """AIConfigurator's loop: each round gives or takes one assignment an expert, the extreme ones first."""
+    assigned = tokens * per_token
+    lower, upper = (1.0, max(tokens * 0.8, 1.0)) if assigned > experts else (0.01, 2.0)
+    bend = 1.0 - alpha
+    quantile = (np.arange(experts) + 0.5) / experts
+    drawn = ((upper**bend - lower**bend) * quantile + lower**bend) ** (1.0 / bend)
+    loads = np.minimum(np.round(drawn / drawn.sum() * assigned), tokens).astype(int)
+    while missing := assigned - int(loads.sum()):
+        order = np.argsort(loads, kind="stable")
+        chosen = (order if missing > 0 else order[::-1])[: min(abs(missing), experts)]
+        loads[chosen] += 1 if missing > 0 else -1
+        loads = np.clip(loads, 0, tokens)
+    return loads
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.2, 3.0])
+@pytest.mark.parametrize("shape", [(1, 8, 2), (7, 16, 15), (3000, 16, 8), (4096, 64, 60)])
+def test_loads_are_levelled_as_in_rounds_of_one(shape, alpha):
+    assert list(power_law_loads(*shape, alpha)) == levelled_one_by_one(*shape, alpha).tolist()
+
+
+def test_loads_of_very_many_tokens_take_no_longer():
+    """Rounds of one would be 10^8 of them."""
+    assert sum(power_law_loads(10**11, 256, 200, 3.0)) == 200 * 10**11
+
+
 def test_loads_are_skewed_and_less_so_for_a_gentler_law():
     steep, gentle = (np.array(power_law_loads(512, 64, 4, alpha)) for alpha in (2.0, 0.2))
     assert np.sort(steep)[-6:].sum() > 2 * np.sort(gentle)[-6:].sum()
