@@ -15,13 +15,12 @@ from rooflines.costs.passes import forward_pass
 from rooflines.costs.setting import Shape
 from rooflines.models.readers import read_model
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.usefixtures("pinned_transformers")]
 torch = pytest.importorskip("torch", reason="the oracle needs torch (extra [oracle])")
 transformers = pytest.importorskip("transformers", reason="the oracle needs transformers (extra [oracle])")
 
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402 - torch may be missing
 
-PINNED = "5.23.0"
 DENSE = (
     "llama-2-7b",
     "llama-3.1-8b",
@@ -60,12 +59,6 @@ OTHERS = (
 POINTS = ((1, 64, 0), (2, 1, 64), (2, 5, 64))
 SAME_AS = {"kimi_k2": "deepseek_v3"}
 T5_MODELS = ("t5-small", "t5-v1_1-base", "t5-v1_1-xxl")
-
-
-@pytest.fixture(autouse=True)
-def _pinned():
-    if transformers.__version__ != PINNED:
-        pytest.skip(f"transformers {transformers.__version__} is not the pinned oracle {PINNED}")
 
 
 def preset_config(root, name: str) -> dict:
