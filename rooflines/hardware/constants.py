@@ -29,6 +29,10 @@ class Constants:
         rank_contention: c; a link shared by N devices attains e_b (2 / N)^c (0 where every pair has its own).
         one_stage_bytes: up to four devices sum messages below this size in one stage, more devices those
             below half of it: each reads all that the others have; 0 knows no such kernel.
+        bulk_overhead_s: latency that NCCL's protocol for large messages adds (s); another one is quick and
+            moves half as many bytes a second, and the faster of the two runs. 0 knows one protocol.
+        bulk_from_bytes: kernels that sum in one stage or two leave messages of this size or more to NCCL's
+            protocol for large ones; 0 knows no such limit.
         wide_factor: how much longer attention takes from 64 query rows per key/value head on; nothing is
             added up to 32, and the factor grows evenly in between.
         kv_traffic: bytes of keys and values that prefill moves over those that it stores: it reads the new
@@ -51,6 +55,8 @@ class Constants:
     rank_overhead_s: float = 0.0
     rank_contention: float = 0.0
     one_stage_bytes: float = 0.0
+    bulk_overhead_s: float = 0.0
+    bulk_from_bytes: float = 0.0
     wide_factor: float = 1.0
     kv_traffic: float = 1.0
     padded_to_rows: float = 0.0
@@ -66,6 +72,7 @@ class Constants:
             overhead_s=self.overhead_s * factor,
             token_overhead_s=self.token_overhead_s * factor,
             rank_overhead_s=self.rank_overhead_s * factor,
+            bulk_overhead_s=self.bulk_overhead_s * factor,
         )
 
 

@@ -51,8 +51,11 @@ _TRIED: Final = """What was tried for each class, and what was not:
   routings, where no other shape that two devices of one silicon share is more than 1.34 times beyond what
   their datasheets allow. Such rows are left out by name.
 - All-reduces: custom kernels go from one stage to two at 256 or 512 KiB (csrc/custom_all_reduce.cuh of vLLM),
-  which is priced. Above 2 MiB the error stays near 17 %: a bandwidth or a latency of its own beyond 8 MiB,
-  where engines change to NCCL, gained nothing on messages held out.
+  and leave messages of 8 to 64 MiB and more, by engine, to NCCL; NCCL takes the faster of a quick protocol
+  with half of the bandwidth and one for large messages with a latency of its own. With that one latency,
+  errors above 2 MiB went from 19 to 9 % (NCCL), 14 to 9 % (SGLang) and 15 to 11 % (TensorRT-LLM); vLLM's stay
+  at 20 %: it has a third kernel there, over symmetric memory. A latency for each hop, or a bandwidth of its
+  own for large messages, did not help further.
 - Verify attention: no public table has several new positions over a long cache, so a verify pass of up to 32
   query rows per kv head is taken as equal to decode (as kernels of one new position and as many rows are),
   and anything wider is not measured.

@@ -16,6 +16,8 @@ from rooflines.costs.cost import Number
 # HBM-bound caches (0.97-1.03, H100, H200 and Blackwell, AIConfigurator 0.12.0 tables,
 # https://pypi.org/project/aiconfigurator-core/); from 64 rows on it depends on the kernel.
 NARROW_QUERY_ROWS: Final = 32.0
+# Data in what the quick protocol of NCCL moves (see `faster_protocol_s`).
+QUICK_PROTOCOL_SHARE: Final = 0.5
 # Fewest rows of a matrix instruction (mma.m16n8k16, NVIDIA PTX ISA, warp-level matrix instructions).
 FEWEST_ROWS: Final = 16.0
 # Most devices of which each reads messages of up to the full size from every other in one stage.
@@ -76,6 +78,25 @@ def saturating(efficiency: float, tokens: Number, saturation_tokens: Number) -> 
     return efficiency / (1.0 + saturation_tokens / np.maximum(tokens, 1.0))
 
 
+def sent_share(ranks: int) -> float:
+    """Bytes that each of N devices sends to sum a message, over those of the message."""
+    return 2.0 * (ranks - 1.0) / ranks
+
+
+def faster_protocol_s(bulk_s: Number, bulk_overhead_s: float) -> Number:
+    """Time of a message by the faster of two protocols, as NCCL chooses (s).
+
+    The quick one (LL) stores 4 bytes of a flag with each 4 bytes of data, so it has half of the bandwidth;
+    the one for large messages (Simple) waits for fences at each hop (Hu et al. 2025, Demystifying NCCL,
+    https://arxiv.org/abs/2507.04786; src/graph/tuning.cc of https://github.com/NVIDIA/nccl).
+
+    Args:
+        bulk_s: time of its bytes at the bandwidth of the protocol for large messages (s).
+        bulk_overhead_s: latency that this protocol adds (s).
+    """
+    return np.minimum(bulk_s / QUICK_PROTOCOL_SHARE, bulk_s + bulk_overhead_s)
+
+
 def reduced_bytes(sent: Number, ranks: int, share: float, one_stage_bytes: float) -> Number:
     """Bytes over an unshared link that take as long as summing a message with other devices.
 
@@ -91,7 +112,7 @@ def reduced_bytes(sent: Number, ranks: int, share: float, one_stage_bytes: float
         one_stage_bytes: least message of four devices or fewer that takes two stages (bytes).
     """
     change = one_stage_bytes if ranks <= _FEW_RANKS else one_stage_bytes / 2.0
-    in_two = 2.0 * (ranks - 1.0) / ranks
+    in_two = sent_share(ranks)
     message = sent / in_two
     barrier = max((ranks - 1.0 - in_two / share) * change, 0.0)
     return np.where(np.asarray(message) < change, (ranks - 1.0) * message, sent / share + barrier)

@@ -6,6 +6,7 @@ infinite sharpness, efficiencies of 1 and no overhead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -14,7 +15,16 @@ import numpy as np
 
 from rooflines.costs.cost import Cost, Number, Operator, Pass
 from rooflines.hardware.constants import Constants
-from rooflines.timing.forms import padded_rows, reduced_bytes, saturating, smooth_maximum, tiled_work, widened
+from rooflines.timing.forms import (
+    faster_protocol_s,
+    padded_rows,
+    reduced_bytes,
+    saturating,
+    sent_share,
+    smooth_maximum,
+    tiled_work,
+    widened,
+)
 from rooflines.timing.machine import Machine
 
 BOUNDS: Final = ("memory", "compute", "network", "overhead")
@@ -116,10 +126,16 @@ def operator_time(operator: Operator, machine: Machine) -> OperatorTime:
 
 def _collective_time(operator: Operator, constants: Constants, link_bytes_per_s: float) -> OperatorTime:
     share = (_PAIR / operator.ranks) ** constants.rank_contention
-    moved: Number = operator.cost.network_bytes / share
+    sent, bandwidth = operator.cost.network_bytes, link_bytes_per_s * constants.bandwidth_efficiency
+    network: Number = sent / share / bandwidth
+    if constants.bulk_overhead_s:
+        network = faster_protocol_s(network, constants.bulk_overhead_s)
     if operator.reduces and constants.one_stage_bytes:
-        moved = reduced_bytes(operator.cost.network_bytes, operator.ranks, share, constants.one_stage_bytes)
-    network = moved / (link_bytes_per_s * constants.bandwidth_efficiency) * operator.count
+        own = reduced_bytes(sent, operator.ranks, share, constants.one_stage_bytes) / bandwidth
+        bulk = sent / share / bandwidth + constants.bulk_overhead_s
+        limit = constants.bulk_from_bytes * sent_share(operator.ranks) or math.inf
+        network = np.where(np.asarray(sent) < limit, own, bulk)
+    network = network * operator.count
     latency = constants.overhead_s + constants.rank_overhead_s * (operator.ranks - _PAIR)
     overhead = latency * operator.cost.kernels * operator.count
     return OperatorTime(operator, network + overhead, 0.0, 0.0, network, overhead)

@@ -10,7 +10,7 @@ import pytest
 from rooflines.costs.cost import Cost, Operator
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.constants import Constants
-from rooflines.timing.forms import reduced_bytes, widened
+from rooflines.timing.forms import faster_protocol_s, reduced_bytes, widened
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import operator_time
 
@@ -57,6 +57,25 @@ def test_only_sums_have_one_stage_and_two_devices_need_no_second():
     assert seconds(gather, one_stage_bytes=524288.0) == seconds(gather)
     assert seconds(total, one_stage_bytes=524288.0) == pytest.approx(4 * seconds(total))
     assert seconds(pair, one_stage_bytes=524288.0) == pytest.approx(seconds(pair))
+
+
+def test_the_faster_protocol_runs_and_they_meet_where_the_latency_is_worth_it():
+    """Half of the bandwidth costs as much again as the bytes take, which the other's latency ends."""
+    assert faster_protocol_s(3e-6, 20e-6) == pytest.approx(6e-6)
+    assert faster_protocol_s(20e-6, 20e-6) == pytest.approx(40e-6)
+    assert faster_protocol_s(300e-6, 20e-6) == pytest.approx(320e-6)
+
+
+def test_kernels_of_engines_leave_large_sums_to_nccl_and_all_gathers_always():
+    # 450 GB/s a direction: a message over two devices sends its own size, 10 us.
+    pair = Operator("all-reduce", "collective", Cost(network_bytes=4.5e6, kernels=1.0), ranks=2, reduces=True)
+    limits = {"one_stage_bytes": 1.0, "bulk_overhead_s": 5e-6}
+    assert seconds(pair, **limits) == pytest.approx(10e-6)
+    assert seconds(pair, **limits, bulk_from_bytes=4.6e6) == pytest.approx(10e-6)
+    assert seconds(pair, **limits, bulk_from_bytes=4.5e6) == pytest.approx(15e-6)
+    assert seconds(replace(pair, reduces=False), **limits, bulk_from_bytes=4.6e6) == pytest.approx(15e-6)
+    eight = replace(pair, cost=Cost(network_bytes=2 * 7 / 8 * 4.5e6, kernels=1.0), ranks=8)
+    assert seconds(eight, **limits, bulk_from_bytes=4.5e6) == pytest.approx(17.5e-6 + 5e-6)
 
 
 @pytest.mark.parametrize(("ranks", "expected"), [(2, 5e-6), (4, 9e-6), (8, 17e-6)])

@@ -82,7 +82,7 @@ def test_constants_that_made_the_times_are_found(kind):
 
 
 def test_collectives_are_fitted_over_numbers_of_devices_together():
-    true = Constants(0.6, 1.0, 4e-6, 1.0, rank_overhead_s=1.5e-6, rank_contention=0.4)
+    true = Constants(0.6, 1.0, 4e-6, 1.0, rank_overhead_s=1.5e-6, rank_contention=0.4, bulk_overhead_s=2e-5)
     groups = [timed(rows(all_reduces(SIZES, ranks)), true) for ranks in (2, 4, 8)]
     found = fit_class(groups, H100)
     for name in FORMS["collective"].free:
@@ -92,6 +92,22 @@ def test_collectives_are_fitted_over_numbers_of_devices_together():
 def test_only_kernels_of_serving_engines_sum_in_one_stage():
     assert form_of("collective", "bf16", H100, 4, "vllm").fixed["one_stage_bytes"] == 512 * 1024
     assert "one_stage_bytes" not in form_of("collective", "bf16", H100, 4, "nccl").fixed
+
+
+@pytest.mark.parametrize(
+    ("engine", "device", "limit"),
+    [
+        ("vllm", "h100-sxm", 64 * 2**20),
+        ("vllm", "a100-sxm4-80gb", 8 * 2**20),
+        ("sglang", "gb200", 16 * 2**20 + 1),
+        ("sglang", "l40s", 8 * 2**20 + 1),
+        ("trtllm", "b200", 8e6),
+    ],
+)
+def test_each_engine_leaves_messages_of_a_size_to_nccl(engine, device, limit):
+    form = form_of("collective", "bf16", load_hardware(device), 4, engine)
+    assert form.fixed["bulk_from_bytes"] == limit
+    assert "bulk_overhead_s" in form.free
 
 
 def test_a_few_odd_kernels_do_not_steer_a_fit():
