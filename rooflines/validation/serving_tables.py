@@ -39,11 +39,10 @@ _NEEDED: Final = ("system", "model_path", "tp_size", "isl", "osl", "silicon_ttft
 # HGX and DGX boards link eight devices; larger groups in these tables are racks whose split into prefill and
 # decode is not recorded.
 _LINKED: Final = 8
-# InferenceMAX passes `--kv-cache-dtype fp8` for Llama-70B everywhere (70b_fp8_h100_slurm.sh and its like) and
-# for all models on Blackwell (gptoss_fp4_b200_docker.sh, dsr1_fp4_b200.sh), but not for others on Hopper.
+# InferenceMAX's Blackwell servers run with an fp8 cache (70b_fp4_b200_docker.sh, dsr1_fp4_b200.sh); commands
+# for Hopper in its README pass no such flag, and what two H100 held of long requests shows that it was off.
 # Checkpoints that NVIDIA quantised for TensorRT-LLM ask for it (kv_cache_quant_algo in hf_quant_config.json).
 _EIGHT_BITS: Final = ("fp8", "nvfp4")
-_LLAMA: Final = "Llama-3.1-70B"
 _QUANTISED: Final = re.compile(r"-FP8$", re.IGNORECASE)
 # InferenceMAX runs DeepSeek-R1 on TensorRT-LLM with drafted tokens and without (dsr1-fp8-b200-trt and
 # dsr1-fp8-b200-trt-mtp in .github/configs/nvidia-master.yaml of https://github.com/SemiAnalysisAI/InferenceX).
@@ -236,5 +235,4 @@ def _kv(row: ServingRow, architecture: str) -> str | None:
         return None
     if words["backend"] == "trtllm":
         return "fp8"
-    passed = _BLACKWELL in architecture or (words["backend"] == "vllm" and _LLAMA in words["model_path"])
-    return "fp8" if passed and from_inferencemax(words) else None
+    return "fp8" if _BLACKWELL in architecture and from_inferencemax(words) else None

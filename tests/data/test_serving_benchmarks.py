@@ -24,7 +24,8 @@ def predicted(reference_data):
 def test_throughput_per_card(predicted):
     assert len(predicted) > 800
     assert overall(predicted).throughput_median_abs_error <= 0.10
-    assert overall(predicted).ttft_median_abs_error <= 0.50
+    # Without what the benchmarks' commands say it was 0.43.
+    assert overall(predicted).ttft_median_abs_error <= 0.27
 
 
 @pytest.mark.slow
@@ -48,7 +49,7 @@ def test_time_per_token_of_vllm_in_fp8(predicted):
     assert verdict.tpot_median_abs_error <= 0.11
     assert verdict.tpot_p90_abs_error <= 0.20
     # Clients start all requests together; without that wave the times would be 47 % too short.
-    assert verdict.ttft_median_abs_error <= 0.20
+    assert verdict.ttft_median_abs_error <= 0.15
     # The plain roofline is off by half.
     assert verdict.plain_tpot_median_abs_error > 0.4
 
@@ -69,3 +70,65 @@ def test_the_memory_bounds_the_batch_as_measured(predicted):
     assert waited.ttft_s == pytest.approx(waited.row.ttft_s, rel=0.35)
     ratio = np.array([chosen[64.0].tpot_s / chosen[32.0].tpot_s, waited.row.tpot_s / chosen[32.0].row.tpot_s])
     assert ratio == pytest.approx(1.0, abs=0.05)
+
+
+def chosen_by(predicted, backend, origin, model=""):
+    return [
+        one
+        for one in predicted
+        if one.row.texts["backend"] == backend
+        and origin in one.row.texts["origin_file"]
+        and model in one.row.texts["model_path"]
+    ]
+
+
+@pytest.mark.slow
+def test_prompts_first_and_equal_lengths_are_lockstep(predicted):
+    """SGLang 0.5.1, which processes all prompts before it decodes: times grow with the requests at once."""
+    chosen = chosen_by(predicted, "sglang", "0.5.1")
+    assert len(chosen) == 27
+    verdict = overall(chosen)
+    assert verdict.ttft_median_abs_error <= 0.15
+    assert verdict.tpot_median_abs_error <= 0.10
+    many = [one for one in chosen if one.served.sequences == 128.0]
+    assert min(one.row.ttft_s for one in many) > 2.0
+    assert all(one.ttft_s == pytest.approx(one.row.ttft_s, rel=0.35) for one in many)
+
+
+@pytest.mark.slow
+def test_a_server_that_gathers_prompts_is_later_by_as_many_steps(predicted):
+    """TensorRT-LLM with batch_wait_timeout_iters 20, beside the same servers that do not wait (longer outputs)."""
+    by_run = {
+        (
+            one.served.device,
+            one.served.weights,
+            one.served.parallelism,
+            one.served.sequences,
+            one.served.output,
+        ): one
+        for one in chosen_by(predicted, "trtllm", "2026-", "Llama-3.1-70B")
+        if one.served.prompt == 1024
+    }
+    waited = [
+        (one, by_run[(*run[:-1], 8192)])
+        for run, one in by_run.items()
+        if one.served.settings.host.gather_steps
+        and (*run[:-1], 8192) in by_run
+        and one.served.sequences <= 64
+    ]
+    assert len(waited) >= 15
+    measured = [(one.row.ttft_s - other.row.ttft_s) / one.row.tpot_s for one, other in waited]
+    guessed = [(one.ttft_s - other.ttft_s) / one.tpot_s for one, other in waited]
+    assert 12.0 < np.median(measured) < 20.0
+    assert np.median(guessed) == pytest.approx(np.median(measured), rel=0.25)
+
+
+@pytest.mark.slow
+def test_equal_lengths_of_generated_deployments(predicted):
+    """Qwen3-32B on vLLM and TensorRT-LLM: prompts that share a step stay together in every wave."""
+    chosen = [
+        *chosen_by(predicted, "vllm", "/Qwen_Qwen3-32B"),
+        *chosen_by(predicted, "trtllm", "/Qwen_Qwen3-32B"),
+    ]
+    assert len(chosen) > 170
+    assert overall(chosen).ttft_median_abs_error <= 0.25

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from rooflines.engines.host import host_time
 from rooflines.speculation.acceptance_text import parse_acceptance
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
@@ -26,39 +27,88 @@ def speedups(hardware, drafter, acceptance, length, *, overhead_s, context=400.0
 
 # SpecDecode-Bench (2026), figure 1 (a-d): EAGLE-3, Llama-3.1-8B, vLLM 0.10.1, one H100, 3 drafted tokens;
 # tokens per cycle replayed from the acceptance traces that it publishes, speedups read off the vector figure.
-# Articles of CNN/DailyMail have 781 words on average (See et al. 2017, arXiv 1704.04368), so some 1000 tokens: their
-# prefill, which no draft shortens, is part of the published ratio and not of the predicted one.
-EAGLE3 = [
-    ("GSM8K", 400.0, 2.391, {16: 1.699, 64: 1.486, 128: 1.222}, 1.5),
-    ("CNN/DailyMail", 1000.0, 2.329, {16: 1.581, 64: 1.397, 128: 1.235}, 1.8),
-    ("ShareGPT", 400.0, 2.254, {16: 1.677, 64: 1.550, 128: 1.296}, 1.5),
-    ("InstructCoder", 400.0, 2.348, {16: 1.917, 64: 1.572, 128: 1.309}, 1.5),
-]
+EAGLE3 = {
+    "GSM8K": (2.391, {16: 1.699, 64: 1.486, 128: 1.222}),
+    "CNN/DailyMail": (2.329, {16: 1.581, 64: 1.397, 128: 1.235}),
+    "ShareGPT": (2.254, {16: 1.677, 64: 1.550, 128: 1.296}),
+    "InstructCoder": (2.348, {16: 1.917, 64: 1.572, 128: 1.309}),
+}
 
 
-@pytest.mark.parametrize(("task", "context", "tau", "published", "factor"), EAGLE3)
-def test_eagle3_loses_its_edge_where_published(task, context, tau, published, factor):
-    predicted = speedups(
-        "h100-sxm5-80gb", "eagle3", f"accepted-length:{tau}@3", 3, overhead_s=OVERHEAD_S, context=context
-    )
+def with_prompts(prompt, output, tau, length):
+    """Speedups by batch of runs that start with all their prompts, which no draft shortens.
+
+    That is how the benchmark runs: a batch is one request, copied, from its prompts to its last token
+    (bench_latency.py of https://github.com/SpecDecode-Bench/vllm); 16 prompts of 1000 tokens share a step.
+    """
+    target = make_deployment("llama-3.1-8b", make_machine("h100-sxm5-80gb"))
+    drafter = make_drafter("eagle3", target)
+    times = cycle_times(target, drafter, BATCHES, prompt + output / 2.0, float(length), overhead_s=OVERHEAD_S)
+    outcome = cycle(times, parse_acceptance(f"accepted-length:{tau}@{length}"))
+    prompts_s = BATCHES * float(target.prefill(16.0, float(prompt)).seconds) / 16.0
+    drafted_s = BATCHES * float(np.asarray(drafter.prefill(float(prompt), 0.0)))
+    plain_s = prompts_s + output * outcome.target_step_s
+    return plain_s / (prompts_s + drafted_s + output * outcome.time_per_token_s)
+
+
+def eagle3_speedups(task):
+    """By batch.
+
+    Articles of CNN/DailyMail have 781 words on average (See et al. 2017, arXiv 1704.04368), so some 1000 tokens;
+    its prompts ask for a summary with quotations, of some 400 tokens in the traces
+    (https://github.com/SpecDecode-Bench/simulator, data/). Prompts of the other tasks are a tenth of that.
+    """
+    tau = EAGLE3[task][0]
+    if task == "CNN/DailyMail":
+        return with_prompts(1000, 400, tau, 3)
+    return speedups("h100-sxm5-80gb", "eagle3", f"accepted-length:{tau}@3", 3, overhead_s=OVERHEAD_S)
+
+
+@pytest.mark.parametrize("task", EAGLE3)
+def test_eagle3_loses_its_edge_where_published(task):
+    published, predicted = EAGLE3[task][1], eagle3_speedups(task)
     assert predicted[15] > predicted[63] > predicted[127], task
     assert all(predicted[batch - 1] > 1.0 for batch in published)
     assert [predicted[batch - 1] for batch in published] == pytest.approx(list(published.values()), rel=0.2)
     for batch, speedup in list(published.items())[1:]:  # the curve is flat before
         # The batch at which the prediction falls to the published speedup.
         reached = BATCHES[np.flatnonzero(predicted <= speedup)[0]]
-        assert batch / factor <= reached <= batch * factor, (task, batch, reached)
+        assert batch / 1.5 <= reached <= batch * 1.5, (task, batch, reached)
+
+
+def test_long_prompts_are_why_articles_gain_less():
+    """Without them, the drafts for articles would keep the published edge for 1.5 times the batch."""
+    tau, published = EAGLE3["CNN/DailyMail"]
+    taken = f"accepted-length:{tau}@3"
+    bare = speedups("h100-sxm5-80gb", "eagle3", taken, 3, overhead_s=OVERHEAD_S, context=1200.0)
+    curves = (bare, with_prompts(1000, 400, tau, 3))
+    without, prompted = (int(np.flatnonzero(curve <= published[64])[0]) + 1 for curve in curves)
+    assert without > 1.4 * prompted
+    assert 64 / 1.25 < prompted < 64 * 1.25
 
 
 # DFlash, arXiv 2602.06036, table 5 (SGLang, B200, Llama-3.1-8B, GSM8K): block 10, 4.32 tokens per cycle, and
-# 2.1, 1.8 and 1.6 times as fast at concurrency 8, 16 and 32.
-def test_dflash_pays_up_to_the_largest_concurrency_published():
-    predicted = speedups("b200-sxm-180gb", "dflash:block=10", "accepted-length:4.32@9", 9, overhead_s=0.0)
-    published = {8: 2.1, 16: 1.8, 32: 1.6}
-    assert all(predicted[batch - 1] > 1.0 for batch in published)
-    assert predicted[7] > predicted[15] > predicted[31]
-    # The engine of the table does not overlap host work with the device, so nothing was faster than predicted.
-    assert all(predicted[batch - 1] > speedup for batch, speedup in published.items())
+# 2.1, 1.8 and 1.6 times as fast at concurrency 8, 16 and 32. The engine does not overlap host work with the
+# device; what that takes was measured apart, with Qwen3-8B (https://github.com/sgl-project/sglang/pull/23000).
+DFLASH = {8: 2.1, 16: 1.8, 32: 1.6}
+
+
+def dflash_speedups(overhead_s):
+    return speedups("b200-sxm-180gb", "dflash:block=10", "accepted-length:4.32@9", 9, overhead_s=overhead_s)
+
+
+def test_dflash_loses_its_edge_where_published():
+    host = host_time("sglang", "dflash2026", "dflash", "b200-sxm-180gb")
+    predicted = dflash_speedups(host.cycle_s + host.sequence_s * BATCHES)
+    assert [predicted[batch - 1] for batch in DFLASH] == pytest.approx(list(DFLASH.values()), rel=0.12)
+    for batch, speedup in list(DFLASH.items())[1:]:
+        reached = BATCHES[np.flatnonzero(predicted <= speedup)[0]]
+        assert batch / 1.5 <= reached <= batch * 1.5, (batch, reached)
+
+
+def test_without_its_host_dflash_would_gain_half_as_much_again():
+    predicted = dflash_speedups(0.0)
+    assert all(predicted[batch - 1] > 1.4 * speedup for batch, speedup in DFLASH.items())
 
 
 # The same figure with n-gram lookups of 3 tokens; tokens per cycle are over all cycles. How many of them found a
