@@ -6,7 +6,7 @@ The form (rooflines.timing.forms): t = ((flops / (e_f F))^p + (bytes / (e_b BW))
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 
@@ -62,18 +62,6 @@ class Constants:
     padded_to_rows: float = 0.0
     smallest_tile_rows: float = 0.0
     tile_half_intensity: float = 0.0
-
-    def slower(self, factor: float) -> Constants:
-        """Constants with which every time is longer by a factor."""
-        return replace(
-            self,
-            bandwidth_efficiency=self.bandwidth_efficiency / factor,
-            compute_efficiency=self.compute_efficiency / factor,
-            overhead_s=self.overhead_s * factor,
-            token_overhead_s=self.token_overhead_s * factor,
-            rank_overhead_s=self.rank_overhead_s * factor,
-            bulk_overhead_s=self.bulk_overhead_s * factor,
-        )
 
 
 TEXTBOOK: Final = Constants()
