@@ -121,9 +121,7 @@ def test_reasons_are_added_up():
 def test_nothing_to_judge(tmp_path):
     path = tmp_path / "speedups.csv"
     lines = (TABLES / "speedups.csv").read_text(encoding="utf-8").splitlines()
-    path.write_text(
-        "\n".join([lines[0], next(line for line in lines if "Qwama" in line)]), encoding="utf-8"
-    )
+    path.write_text("\n".join([lines[0], next(line for line in lines if "Qwama" in line)]), encoding="utf-8")
     with pytest.raises(CannotTellError, match="no row can be priced: no preset has the shape of 'turboderp"):
         validate_speedups([path], make_machine)
 
