@@ -77,6 +77,12 @@ rows_option: Final = click.option(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write every row with its prediction to this CSV file.",
 )
+figure_option: Final = click.option(
+    "--output",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The figure: .svg, .png or .pdf.",
+)
 html_option: Final = click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),

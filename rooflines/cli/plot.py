@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rooflines.cli.options import calibration_option, deployment_options, parse_integers
+from rooflines.cli.options import (
+    LARGEST_COUNT,
+    calibration_option,
+    deployment_options,
+    figure_option,
+    parse_integers,
+)
 from rooflines.cli.plan_options import (
     acceptances_option,
     drafters_option,
@@ -20,13 +26,6 @@ from rooflines.cli.plot_pareto import pareto_command
 
 if TYPE_CHECKING:
     from rooflines.studies.roofline import PlotPhase
-
-_figure_file = click.option(
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The figure: .svg, .png or .pdf.",
-)
 
 
 @click.group()
@@ -50,12 +49,17 @@ def plot() -> None:
 )
 @click.option("--batch", default="1", show_default=True, metavar="A..B|A,B", help="Sequences in the batch.")
 @click.option(
-    "--context", required=True, type=click.IntRange(min=1), help="Cached positions (prefill: prompt)."
+    "--context",
+    required=True,
+    type=click.IntRange(1, LARGEST_COUNT),
+    help="Cached positions (prefill: prompt).",
 )
-@click.option("--draft-length", default=4, show_default=True, type=click.IntRange(min=0), help="Of a verify.")
+@click.option(
+    "--draft-length", default=4, show_default=True, type=click.IntRange(0, LARGEST_COUNT), help="Of a verify."
+)
 @deployment_options
 @calibration_option
-@_figure_file
+@figure_option
 def roofline_command(
     hardware: tuple[str, ...],
     model: tuple[str, ...],
@@ -94,7 +98,7 @@ def roofline_command(
 @plot.command("speedup")
 @speculation_options(drafters_option, acceptances_option, batch="1,8,64")
 @serving_options
-@_figure_file
+@figure_option
 def speedup_command(
     acceptances: tuple[str, ...],
     output: Path,

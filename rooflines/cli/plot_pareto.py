@@ -8,17 +8,13 @@ from typing import Any
 import click
 
 from rooflines.cli.capacity_options import question_of, serving_options, workload_options
+from rooflines.cli.options import figure_option
 
 
 @click.command("pareto")
 @workload_options
 @serving_options
-@click.option(
-    "--output",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The figure: .svg, .png or .pdf.",
-)
+@figure_option
 def pareto_command(
     output: Path,
     **given: Any,  # noqa: ANN401 - what is served is passed on by name

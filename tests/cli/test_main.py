@@ -163,6 +163,10 @@ WRONG = [
     (command("intensity", INTENSITY, tp="5"), "does not divide 32 query heads"),
     (command("intensity", INTENSITY, weight_dtype="fp8"), "states no dense fp8 peak"),
     (command("intensity", INTENSITY, overhead="1"), "'1' has no unit"),
+    (
+        ["plot", "roofline", "--hardware", "l40s", "--model", "gpt2", "--context", "9" * 400],
+        "is not in the range",
+    ),
     (["hardware", "show", "h100"], "ambiguous"),
     (["models", "show", "gpt5"], "did you mean 'gpt2'"),
 ]
