@@ -202,7 +202,9 @@ def closed_ends(one: Served, workload: Workload, sequences: int, state: ClosedSt
 
     def measured(factors: Sequence[float]) -> ClosedState:
         curve = slowed(fleet, *factors[:2]).curve
-        return benchmark_state(curve, fleet.decode_tokens, float(sequences), WAVES)
+        return benchmark_state(
+            curve, fleet.decode_tokens, float(sequences), WAVES, equal_lengths=workload.equal_lengths
+        )
 
     def first_token_s(factors: Sequence[float]) -> float:
         found = measured(factors)

@@ -175,7 +175,13 @@ def closed_rows(one: Served, workload: Workload, concurrency: Sequence[int]) -> 
     """What a client measures that keeps so many requests running and sends all of them at the start."""
     fleet, rows = one.fleet, []
     for sequences in concurrency:
-        state = benchmark_state(fleet.curve, fleet.decode_tokens, float(sequences), WAVES)
+        state = benchmark_state(
+            fleet.curve,
+            fleet.decode_tokens,
+            float(sequences),
+            WAVES,
+            equal_lengths=workload.equal_lengths,
+        )
         rows.append(
             {
                 "option": one.option,
