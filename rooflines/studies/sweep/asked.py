@@ -13,6 +13,7 @@ from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.studies.sweep.boxes import Box
 from rooflines.timing.deployment import Deployment
 
@@ -27,13 +28,13 @@ class Served:
     Attributes:
         target: the model that is sped up, as it is served.
         drafter: who proposes.
-        overhead_s: time per cycle outside draft and verify (s).
+        host: what it adds to passes and cycles.
         memory_reserve: share of the memory kept free.
     """
 
     target: Deployment
     drafter: Drafter
-    overhead_s: float = 0.0
+    host: CycleHost = DEVICE_ALONE
     memory_reserve: float = DEFAULT_RESERVE
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import InputError, UnknownNameError
-from rooflines.studies.sweep.columns import VERIFY_BOUND
+from rooflines.studies.sweep.columns import EXTRAPOLATED, VERIFY_BOUND
 from rooflines.studies.sweep.run import require_extra
 from rooflines.studies.sweep.store import Manifest, is_whole, read_manifest
 from rooflines.studies.sweep.table import KEYS
@@ -46,6 +46,8 @@ _OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
 _TEXTS: Final = frozenset(
     {"hardware", "target", "drafter", "weight_dtype", "kv_dtype", "acceptance_given", VERIFY_BOUND}
 )
+_FLAGS: Final = frozenset({"fits", EXTRAPOLATED})
+_NO_GOALS: Final = _FLAGS | {VERIFY_BOUND}
 _TIES: Final = ("draft_length", "batch", "context", "acceptance")
 
 
@@ -114,8 +116,8 @@ def best_rows(
     for name in (*by, goal):
         if name not in columns:
             raise UnknownNameError("column", name, columns, f"(this sweep has {', '.join(columns)})")
-    if goal in KEYS or goal in ("fits", VERIFY_BOUND):
-        goals = [name for name in manifest.grid["columns"] if name not in ("fits", VERIFY_BOUND)]
+    if goal in KEYS or goal in _NO_GOALS:
+        goals = [name for name in manifest.grid["columns"] if name not in _NO_GOALS]
         raise InputError(f"goal {goal} is no number that was computed: try {', '.join(goals)}")
     conditions = [_condition(text, columns) for text in where]
     best: pd.DataFrame | None = None
@@ -150,9 +152,9 @@ def _condition(text: str, columns: Sequence[str]) -> Any:  # noqa: ANN401 - an e
     name, sign, value = match.groups()
     if name not in columns:
         raise UnknownNameError("column", name, columns, f"(this sweep has {', '.join(columns)})")
-    if name == "fits":
+    if name in _FLAGS:
         if value not in ("true", "false") or sign != "=":
-            raise InputError(f"condition {text!r}: write fits=true or fits=false")
+            raise InputError(f"condition {text!r}: write {name}=true or {name}=false")
         return pc.field(name) == (value == "true")
     if name in _TEXTS:
         if sign not in ("=", "!="):

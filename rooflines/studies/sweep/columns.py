@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from rooflines.costs.cost import Number
 from rooflines.errors import UnknownNameError
 from rooflines.serving.memory import MemoryFit, memory_fit
+from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.cycle import Cycle, CycleTimes
 from rooflines.studies.sweep.asked import Floats, Served
 from rooflines.studies.sweep.ends import Ends, Moments, ends_of, moments_of
@@ -78,7 +79,8 @@ OF_ENDS: Final[Mapping[str, Callable[[Piece], Number]]] = {
     "time_per_token_high_s": lambda piece: piece.ends.time_per_token_high_s,
 }
 VERIFY_BOUND: Final = "verify_bound"
-COLUMNS: Final = (*OF_MEMORY, *OF_CYCLE, *OF_ENDS, VERIFY_BOUND)
+EXTRAPOLATED: Final = "extrapolated"
+COLUMNS: Final = (*OF_MEMORY, *OF_CYCLE, *OF_ENDS, VERIFY_BOUND, EXTRAPOLATED)
 # What a column varies with, of (batch, context, draft length, acceptance); all others vary with all four.
 _VARIES: Final[Mapping[str, tuple[bool, bool, bool, bool]]] = {
     "fits": (True, True, True, False),
@@ -88,8 +90,9 @@ _VARIES: Final[Mapping[str, tuple[bool, bool, bool, bool]]] = {
     "target_step_s": (True, True, False, False),
     "verify_s": (True, True, True, False),
     VERIFY_BOUND: (True, True, True, False),
+    EXTRAPOLATED: (False, False, True, True),
 }
-_TYPES: Final[Mapping[str, DTypeLike]] = {"fits": bool, VERIFY_BOUND: np.int8}
+_TYPES: Final[Mapping[str, DTypeLike]] = {"fits": bool, VERIFY_BOUND: np.int8, EXTRAPOLATED: bool}
 
 
 def empty(columns: Sequence[str], shape: tuple[int, ...], dtype: DTypeLike = float) -> Outputs:
@@ -161,6 +164,13 @@ def write_before_acceptance(
         bound = np.asarray(times.verify.bound)
         np.copyto(out[VERIFY_BOUND], sum(np.int8(code) * (bound == name) for code, name in enumerate(BOUNDS)))
     return moments_of(served.target.machine, times) if out.keys() & OF_ENDS.keys() else None
+
+
+def write_extrapolated(times: CycleTimes, rates: Rates, out: Outputs) -> None:
+    """Where a draft is longer than acceptance was given for, so that its last rate is carried on."""
+    if EXTRAPOLATED in out:
+        by_depth = rates.chain() if isinstance(rates, BranchAcceptance) else rates
+        np.copyto(out[EXTRAPOLATED], by_depth.is_extrapolated(np.asarray(times.verify_length)))
 
 
 def write_piece(piece: Piece, out: Outputs) -> None:

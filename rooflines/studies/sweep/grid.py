@@ -97,6 +97,8 @@ def _by_drafter(given: object) -> tuple[tuple[str, tuple[float | str, ...]], ...
 
 def _rates(given: object) -> tuple[float | str, ...]:
     values = _values(given)
+    if not values:
+        raise ValueError("give one acceptance at least")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError(f"acceptance {value!r}: write 0.8, or a text such as 'conditional:0.8,0.7'")  # noqa: TRY004 - pydantic reports ValueError
@@ -133,7 +135,8 @@ class SweepGrid(Fact):
         kv_dtype: formats of cached keys and values, likewise.
         calibration: ``auto``, ``none``, ``textbook``, a name or a file.
         overhead: host time per pass, with its unit.
-        cycle_overhead: host time per cycle outside draft and verify, with its unit.
+        cycle_overhead: host time per cycle outside draft and verify, with its unit, or that of an engine by
+            its name.
         memory_reserve: share of the memory kept free.
         routing: which experts the tokens of a pass hit.
         encoder_positions: of an encoder-decoder, per sequence.

@@ -13,11 +13,11 @@ from rooflines.dtypes import number_format
 from rooflines.errors import InputError, RooflinesError
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.studies.plan_host import host_of
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.studies.sweep.asked import Axes, Served
 from rooflines.studies.sweep.boxes import Box, boxes
 from rooflines.studies.sweep.grid import CHECKPOINT, Case, SweepGrid
-from rooflines.units import parse_quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +84,11 @@ def require_known(grid: SweepGrid) -> None:
     """
     machines = [make_machine(name, grid.calibration, grid.overhead) for name in grid.hardware]
     for target in grid.target:
-        make_deployment(target, machines[0])
+        host_of(grid.cycle_overhead, grid.drafter[0], make_deployment(target, machines[0]))
     for name in (*grid.weight_dtype, *grid.kv_dtype):
         if name != CHECKPOINT:
             number_format(name)
     parse_routing(grid.routing)
-    parse_quantity(grid.cycle_overhead, "s")
 
 
 @lru_cache(maxsize=8)
@@ -110,7 +109,9 @@ def served(case: Case, grid: SweepGrid) -> Served:
         encoder_positions=grid.encoder_positions,
     )
     drafter = make_drafter(case.drafter, target)
-    return Served(target, drafter, parse_quantity(grid.cycle_overhead, "s"), grid.memory_reserve)
+    return Served(
+        target, drafter, host_of(grid.cycle_overhead, case.drafter, target).time, grid.memory_reserve
+    )
 
 
 def axes_of(case: Case, grid: SweepGrid, draft_lengths: Sequence[int]) -> Axes:

@@ -27,6 +27,7 @@ from rooflines.studies.sweep.columns import (
     Piece,
     empty_where_it_varies,
     write_before_acceptance,
+    write_extrapolated,
     write_piece,
 )
 from rooflines.timing.step_times import StepSeconds
@@ -83,8 +84,9 @@ def _price_box(served: Served, axes: Axes, out: Outputs) -> None:
     """Price a box: its times once, then what acceptance makes of them in pieces that stay in the cache."""
     batch, context = axes.batch[:, None, None, None], axes.context[None, :, None, None]
     length = axes.draft_length[None, None, :, None]
-    times = cycle_times(served.target, served.drafter, batch, context, length, overhead_s=served.overhead_s)
+    times = cycle_times(served.target, served.drafter, batch, context, length, host=served.host)
     moments = write_before_acceptance(served, times, batch, context, out)
+    write_extrapolated(times, axes.rates, out)
     yields = cycle_yield(times, axes.rates)
     for box in boxes(axes.shape, _CACHED_POINTS):
         outcome = cycle_with(

@@ -21,6 +21,7 @@ from rooflines.studies.sweep.columns import (
     Piece,
     empty,
     write_before_acceptance,
+    write_extrapolated,
     write_piece,
 )
 
@@ -93,8 +94,9 @@ def _price_rows(  # noqa: PLR0917 - four axes, what is served and where it is wr
     served: Served, batch: Floats, context: Floats, length: Floats, rates: Rates, out: Outputs
 ) -> None:
     """Price some rows into columns."""
-    times = cycle_times(served.target, served.drafter, batch, context, length, overhead_s=served.overhead_s)
+    times = cycle_times(served.target, served.drafter, batch, context, length, host=served.host)
     moments = write_before_acceptance(served, times, batch, context, out)
+    write_extrapolated(times, rates, out)
     write_piece(Piece(cycle(times, rates), batch, moments), out)
 
 

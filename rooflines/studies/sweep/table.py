@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.studies.sweep.boxes import box_shape
-from rooflines.studies.sweep.columns import OF_ENDS, VERIFY_BOUND, Outputs
+from rooflines.studies.sweep.columns import EXTRAPOLATED, OF_ENDS, VERIFY_BOUND, Outputs
 from rooflines.studies.sweep.grid import SweepGrid
 from rooflines.studies.sweep.parts import Part, axes_of, served
 from rooflines.studies.sweep.price import price_grid
@@ -29,7 +29,7 @@ _NAMES: Final = (
 )
 KEYS: Final = (*_NAMES, "batch", "context", "draft_length", "acceptance", "acceptance_given")
 # Columns that hold even where the configuration does not fit.
-_WITHOUT_TIME: Final = frozenset({"fits", "memory_bytes", "verify_width", "tokens_per_cycle"})
+_WITHOUT_TIME: Final = frozenset({"fits", "memory_bytes", "verify_width", "tokens_per_cycle", EXTRAPOLATED})
 
 
 def part_table(part: Part, grid: SweepGrid) -> pa.Table:

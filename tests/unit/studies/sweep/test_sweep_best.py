@@ -73,6 +73,15 @@ def test_conditions_leave_rows_out(swept):
     assert len(answer.rows) == 2
 
 
+def test_conditions_on_what_binds_the_verify_pass(swept):
+    answer = best_rows(
+        swept, ("batch",), goal="speedup_low", where=("verify_bound=memory", "extrapolated=false")
+    )
+    assert answer.rows
+    assert {row["verify_bound"] for row in answer.rows} == {"memory"}
+    assert all(row["speedup_low"] <= row["speedup"] <= row["speedup_high"] for row in answer.rows)
+
+
 def test_what_does_not_fit_is_never_best(swept):
     assert best_rows(swept, ("batch",), where=("fits=false",)).rows == []
     assert 4096 not in [row["batch"] for row in best_rows(swept, ("batch",), where=("context=30000",)).rows]
@@ -93,6 +102,9 @@ def test_equal_rows_go_to_the_shorter_draft(swept):
         ({"by": (), "where": ("batch<=many",)}, InputError, "'many' is none"),
         ({"by": (), "where": ("drafter<ngram",)}, InputError, "compared with = or !="),
         ({"by": (), "where": ("fits=maybe",)}, InputError, "fits=true"),
+        ({"by": (), "where": ("extrapolated=1",)}, InputError, "extrapolated=true"),
+        ({"by": (), "where": ("verify_bound<memory",)}, InputError, "compared with = or !="),
+        ({"by": (), "goal": "verify_bound"}, InputError, "no number that was computed"),
         ({"by": (), "where": ("nothing=1",)}, UnknownNameError, "this sweep has"),
     ],
 )

@@ -102,6 +102,8 @@ def test_constant_rates_are_one_array(small):
         ({"acceptance": ["conditoinal:0.8"]}, "conditional"),
         ({"acceptance": ["0.8x"]}, "0.8x"),
         ({"acceptance": [None]}, "write 0.8"),
+        ({"acceptance": []}, "one acceptance at least"),
+        ({"acceptance": {"ngram": []}}, "one acceptance at least"),
         ({"acceptance": {"ngram": [0.5]}}, "'independent:llama-3.2-1b' has none"),
         (
             {"acceptance": {"eagle3": [0.5], "ngram": [0.5], "independent": [0.5]}},

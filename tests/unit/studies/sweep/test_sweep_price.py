@@ -12,11 +12,12 @@ from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import KINDS, make_drafter
+from rooflines.speculation.host import CycleHost
 from rooflines.speculation.uncertain import draft_estimate
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.studies.sweep import price, scattered
 from rooflines.studies.sweep.asked import Axes, Served
-from rooflines.studies.sweep.columns import COLUMNS, OF_CYCLE, VERIFY_BOUND, Piece, empty
+from rooflines.studies.sweep.columns import COLUMNS, EXTRAPOLATED, OF_CYCLE, VERIFY_BOUND, Piece, empty
 from rooflines.studies.sweep.price import price_grid
 from rooflines.studies.sweep.scattered import Points, price_points
 from rooflines.timing.roofline import BOUNDS
@@ -33,7 +34,7 @@ def served(drafter="independent:llama-3.2-1b", target="llama-3.1-8b", calibratio
 
 def one_point(what, batch, context, length, rates):
     """Every column of one point, straight from the cycle and the memory."""
-    times = cycle_times(what.target, what.drafter, batch, context, length, overhead_s=what.overhead_s)
+    times = cycle_times(what.target, what.drafter, batch, context, length, host=what.host)
     outcome = cycle(times, rates)
     held = max(float(times.draft.verify_width) - 1.0, length)
     fit = memory_fit(what.target, what.drafter, batch, context, held, reserve=what.memory_reserve)
@@ -43,6 +44,7 @@ def one_point(what, batch, context, length, rates):
         **ends_by_cause(what.target.machine, times, outcome),
         "fits": bool(fit.fits),
         "memory_bytes": float(fit.used_bytes),
+        EXTRAPOLATED: False,
         VERIFY_BOUND: BOUNDS.index(str(np.ravel(times.verify.bound)[0])),
     }
 
@@ -98,7 +100,7 @@ def test_a_grid_holds_the_numbers_of_its_points(kind, monkeypatch):
     # Small pieces, so that every axis is cut.
     monkeypatch.setattr(price, "_PRICED_POINTS", 24)
     monkeypatch.setattr(price, "_CACHED_POINTS", 6)
-    what = served(*DRAFTERS[kind], overhead_s=1e-4)
+    what = served(*DRAFTERS[kind], host=CycleHost(1e-4, 3e-4, 1e-6))
     lengths = np.array(what.drafter.draft_lengths((0, 1, 4)), dtype=float)
     grid = price_grid(what, Axes(BATCHES, CONTEXTS, lengths, Acceptance.constant(ALPHAS)))
     assert set(grid) == set(COLUMNS)
@@ -167,6 +169,16 @@ def test_other_acceptances_are_one_value_of_their_axis(drafter, rates):
     assert grid["speedup"][2, 1, 1, 0] == pytest.approx(alone["speedup"], rel=1e-12)
 
 
+def test_drafts_beyond_the_given_acceptance_are_marked():
+    rates = Acceptance.conditional_rates([0.9, 0.7])
+    lengths = np.array([0.0, 2.0, 3.0])
+    grid = price_grid(served("ngram"), Axes(BATCHES, CONTEXTS, lengths, rates), [EXTRAPOLATED])
+    np.testing.assert_array_equal(grid[EXTRAPOLATED][1, 2, :, 0], [False, False, True])
+    points = Points(np.ones(3), np.zeros(3), lengths, rates)
+    found = price_points(served("ngram"), points, [EXTRAPOLATED])[EXTRAPOLATED]
+    np.testing.assert_array_equal(found, [False, False, True])
+
+
 def test_one_column_costs_no_other():
     grid = price_grid(served(), Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS)), ["fits"])
     assert list(grid) == ["fits"]
@@ -215,7 +227,7 @@ def test_numbers_of_float32_are_those_of_float64_rounded():
     axes = Axes(BATCHES, CONTEXTS, LENGTHS, Acceptance.constant(ALPHAS))
     whole, half = price_grid(served(), axes), price_grid(served(), axes, dtype=np.float32)
     assert half["fits"].dtype == bool
-    for name in set(COLUMNS) - {"fits", VERIFY_BOUND}:
+    for name in set(COLUMNS) - {"fits", VERIFY_BOUND, EXTRAPOLATED}:
         assert half[name].dtype == np.float32
         np.testing.assert_array_equal(half[name], whole[name].astype(np.float32), err_msg=name)
 

@@ -9,7 +9,7 @@ import shutil
 import numpy as np
 import pytest
 
-from rooflines.errors import FileFormatError, InputError, UnknownNameError
+from rooflines.errors import FileFormatError, InputError, UnitError, UnknownNameError
 from rooflines.studies.plan import PlanQuestion, make_plan
 from rooflines.studies.sweep.grid import SweepGrid
 from rooflines.studies.sweep.parts import plan_parts
@@ -59,6 +59,36 @@ def test_each_point_is_one_row(swept):
     assert not rows.duplicated([*POINT, "acceptance_given"]).any()
     # h100 with both formats and a100 without fp8; batches x contexts x (lengths x rates, once for each drafter)
     assert len(rows) == 3 * 2 * 2 * (4 * 2 + 2 * 2)
+
+
+def test_an_engine_adds_its_host_time_as_in_a_plan(small, tmp_path):
+    grid = grid_of(
+        small,
+        hardware="h100-sxm5-80gb",
+        drafter="independent:llama-3.2-1b",
+        acceptance=0.8,
+        cycle_overhead="vllm",
+        columns=["speedup", "time_per_token_s"],
+        tensor_parallel=1,
+        weight_dtype="checkpoint",
+        context=0,
+    )
+    run_sweep(grid, tmp_path / "swept")
+    question = PlanQuestion(
+        hardware="h100-sxm5-80gb",
+        target="llama-3.1-8b",
+        drafters=("independent:llama-3.2-1b",),
+        acceptance="0.8",
+        draft_lengths=(0, 1, 2, 3),
+        batches=(1, 64),
+        context=0,
+        cycle_overhead="vllm",
+    )
+    rows = rows_of(tmp_path / "swept").set_index(["batch", "draft_length"])
+    for row in make_plan(question).rows:
+        found = rows.loc[(row["batch"], row["draft_length"])]
+        assert found["speedup"] == pytest.approx(row["speedup"], rel=1e-12)
+        assert 1 / found["time_per_token_s"] == pytest.approx(row["tokens_per_s_per_sequence"], rel=1e-12)
 
 
 @pytest.mark.parametrize("weight_dtype", [None, "fp8"])
@@ -257,7 +287,8 @@ def test_a_manifest_of_the_future_is_not_guessed_at(swept):
         ({"target": ["lama"]}, UnknownNameError),
         ({"weight_dtype": ["fp9"]}, UnknownNameError),
         ({"drafter": ["eagel3"], "acceptance": 0.5}, InputError),
-        ({"overhead": "3"}, Exception),
+        ({"overhead": "3"}, UnitError),
+        ({"cycle_overhead": "lightllm"}, InputError),
     ],
 )
 def test_a_slip_of_the_keyboard_ends_a_sweep_before_it_starts(small, tmp_path, changes, error):
