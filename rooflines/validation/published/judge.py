@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.errors import CannotTellError
+from rooflines.rows import as_records
 from rooflines.validation.published.predict import ASSUMPTIONS, MachineOf, Predicted, predict_claims
 from rooflines.validation.published.rows import Unused, read_claims
 from rooflines.validation.published.sources import FIELD, PRODUCTION
@@ -248,16 +249,6 @@ def document(found: SpeedupValidation) -> dict[str, Any]:
         "rows_impossible": sum(one.claim.impossible for one in found.predicted),
         "rows_left_out": len(found.unused),
         "assumptions": list(ASSUMPTIONS),
-        "sources": _records(verdict_columns(found.verdicts)),
-        "left_out": _records(unused_columns(found.unused)),
+        "sources": as_records(verdict_columns(found.verdicts)),
+        "left_out": as_records(unused_columns(found.unused)),
     }
-
-
-def _records(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
-    return [
-        {
-            name: None if isinstance(value, float) and not np.isfinite(value) else value
-            for name, value in zip(columns, row, strict=True)
-        }
-        for row in zip(*columns.values(), strict=True)
-    ]
