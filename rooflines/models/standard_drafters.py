@@ -52,7 +52,7 @@ def standard_drafter(method: Method, target: ModelSpec) -> DrafterSpec:
             f"{method} heads have no usual shape that could be derived from {target.name}: give a config"
         )
     spec = build(target)
-    note = f"a head of the usual {method} shape, derived from {target.name}: no published config was given"
+    note = f"a head of its family's usual shape, derived from {target.name}: no published config was given"
     return spec.model_copy(update={"assumed": (note,)})
 
 

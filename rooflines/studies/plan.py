@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
@@ -354,23 +354,28 @@ def _certain(row: dict[str, Any]) -> bool | None:
 def _warnings(
     question: PlanQuestion, drafters: Sequence[Drafter], given: Sequence[GivenAcceptance]
 ) -> list[str]:
-    notes = [note for drafter in drafters for note in drafter.warnings()]
+    """What is odd about the question; what is said of several drafters is said once, with their names."""
+    names_of: dict[str, list[str]] = {}
     for drafter, one in zip(drafters, given, strict=True):
-        longest = max(drafter.draft_lengths(question.draft_lengths))
-        tree = drafts_tree(drafter, question.draft_lengths)
-        if np.any(one.by_depth.is_extrapolated(longest)):
-            note = (
-                f"acceptance was measured up to draft length {one.by_depth.measured_length}; beyond it the "
-                "last conditional rate is carried on, and those rows are marked extrapolated"
-            )
-            notes.append(note if len(drafters) == 1 else f"{drafter.name}: {note}")
-        if tree and not isinstance(one.rates, BranchAcceptance):
-            notes.append(
-                f"{drafter.name}: acceptance {one.text} is taken as what the tree attains by depth, since it "
-                "says nothing of second guesses (medusa:... and sequoia:... do)"
-            )
-        if tree and question.best_tree and not isinstance(one.rates, BranchAcceptance):
-            notes.append(f"{drafter.name}: no best tree without rates of second guesses")
-        if tree and question.verify_length is not None:
-            notes.append(f"{drafter.name}: a tree verifies its nodes, whatever the verify length")
-    return notes
+        for note in (*drafter.warnings(), *_doubts(question, drafter, one)):
+            names_of.setdefault(note.removeprefix(f"{drafter.name}: "), []).append(drafter.name)
+    return [f"{', '.join(names)}: {note}" for note, names in names_of.items()]
+
+
+def _doubts(question: PlanQuestion, drafter: Drafter, given: GivenAcceptance) -> Iterator[str]:
+    """What the acceptance of a drafter does not tell of its drafts."""
+    tree = drafts_tree(drafter, question.draft_lengths)
+    if np.any(given.by_depth.is_extrapolated(max(drafter.draft_lengths(question.draft_lengths)))):
+        yield (
+            f"acceptance was measured up to draft length {given.by_depth.measured_length}; beyond it the "
+            "last conditional rate is carried on, and those rows are marked extrapolated"
+        )
+    if tree and not isinstance(given.rates, BranchAcceptance):
+        yield (
+            f"acceptance {given.text} is taken as what the tree attains by depth, since it says nothing of "
+            "second guesses (medusa:... and sequoia:... do)"
+        )
+        if question.best_tree:
+            yield "no best tree without rates of second guesses"
+    if tree and question.verify_length is not None:
+        yield "a tree verifies its nodes, whatever the verify length"

@@ -89,8 +89,21 @@ def test_reasons_are_tables_where_asked_for():
 def test_what_a_shape_was_assumed_from_is_a_warning():
     result = plan("--drafter", "eagle3", "--acceptance", "0.7")
     assert (
-        "rooflines: warning: eagle3: a head of the usual eagle3 shape, derived from llama-3.1-8b"
+        "rooflines: warning: eagle3: a head of its family's usual shape, derived from llama-3.1-8b"
         in result.stderr
+    )
+
+
+def test_what_is_said_of_several_drafters_is_said_once():
+    drafters = ("--drafter", "eagle3", "--drafter", "medusa", "--drafter", "dflash", "--drafter", "ngram")
+    lines = plan(*drafters, "--acceptance", "survival:0.8,0.6").stderr.splitlines()
+    assert sum("usual shape" in line for line in lines) == 1
+    assert lines[0].startswith(
+        "rooflines: warning: eagle3, medusa, dflash: a head of its family's usual shape"
+    )
+    (extrapolated,) = [line for line in lines if "carried on" in line]
+    assert extrapolated.startswith(
+        "rooflines: warning: eagle3, medusa, dflash, ngram: acceptance was measured"
     )
 
 
