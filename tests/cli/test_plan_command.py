@@ -118,7 +118,7 @@ def test_a_target_that_fits_nowhere_gets_no_speed_and_no_crossover():
 def test_a_drafter_larger_than_its_target_is_a_warning():
     result = plan(target="llama-2-7b", drafter="independent:llama-2-13b", format="json")
     assert result.exit_code == 0
-    assert "rooflines: warning: the drafter llama-2-13b" in result.stderr
+    assert "rooflines: warning: independent:llama-2-13b: the drafter llama-2-13b" in result.stderr
     assert "larger than its target" in result.stderr
     (note,) = json.loads(result.stdout)["warnings"]
     assert note in result.stderr
