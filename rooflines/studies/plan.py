@@ -15,7 +15,7 @@ from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.crossover import Crossover
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
-from rooflines.studies.plan_price import LARGEST_SEARCHED, drafts_tree, price, schedule
+from rooflines.studies.plan_price import LARGEST_SEARCHED, price, schedule
 from rooflines.studies.plan_steps import timing_of
 from rooflines.studies.plan_words import answer_text, cycle_words
 from rooflines.studies.serve import make_deployment, make_machine
@@ -251,7 +251,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
         best_trees=[row for one in priced for row in one.extras.best_trees],
         realities=[row for one in priced for row in one.extras.realities],
         marginal=[row for one in priced for row in one.extras.marginal],
-        warnings=[*timing.notes, *_warnings(question, drafters, given)],
+        warnings=[*timing.notes, *_warnings(question, drafters, given, [one.is_tree for one in priced])],
         basis=timing.basis,
     )
 
@@ -352,19 +352,21 @@ def _certain(row: dict[str, Any]) -> bool | None:
 
 
 def _warnings(
-    question: PlanQuestion, drafters: Sequence[Drafter], given: Sequence[GivenAcceptance]
+    question: PlanQuestion,
+    drafters: Sequence[Drafter],
+    given: Sequence[GivenAcceptance],
+    trees: Sequence[bool],
 ) -> list[str]:
     """What is odd about the question; what is said of several drafters is said once, with their names."""
     names_of: dict[str, list[str]] = {}
-    for drafter, one in zip(drafters, given, strict=True):
-        for note in (*drafter.warnings(), *_doubts(question, drafter, one)):
+    for drafter, one, tree in zip(drafters, given, trees, strict=True):
+        for note in (*drafter.warnings(), *_doubts(question, drafter, one, tree=tree)):
             names_of.setdefault(note.removeprefix(f"{drafter.name}: "), []).append(drafter.name)
     return [f"{', '.join(names)}: {note}" for note, names in names_of.items()]
 
 
-def _doubts(question: PlanQuestion, drafter: Drafter, given: GivenAcceptance) -> Iterator[str]:
+def _doubts(question: PlanQuestion, drafter: Drafter, given: GivenAcceptance, *, tree: bool) -> Iterator[str]:
     """What the acceptance of a drafter does not tell of its drafts."""
-    tree = drafts_tree(drafter, question.draft_lengths)
     if np.any(given.by_depth.is_extrapolated(max(drafter.draft_lengths(question.draft_lengths)))):
         yield (
             f"acceptance was measured up to draft length {given.by_depth.measured_length}; beyond it the "

@@ -49,6 +49,7 @@ class Priced:
 
     Attributes:
         name: of the drafter.
+        is_tree: whether it proposes trees.
         rows: one a batch and draft length.
         memory: one a batch.
         search: speedups of every batch up to the largest that fits.
@@ -57,6 +58,7 @@ class Priced:
     """
 
     name: str
+    is_tree: bool
     rows: list[dict[str, Any]]
     memory: list[dict[str, Any]]
     search: BatchSearch
@@ -112,6 +114,7 @@ def price(
     rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=timing.basis)
     return Priced(
         name=drafter.name,
+        is_tree=times.draft.tree is not None,
         rows=rows,
         memory=memory,
         search=search,
