@@ -95,14 +95,14 @@ class _Prompts:
 
     Attributes:
         first_token_s: from a request to its first token (s).
-        steps: decode steps that pass meanwhile.
-        idle_s: time in which nothing runs (s).
+        steps: decode steps that pass meanwhile, without those of `held_s`.
+        held_s: what else a wave takes beside its steps and prompts (s).
         least_steps: steps that the prompts of all requests take, where each rides along with one.
     """
 
     first_token_s: float
     steps: float
-    idle_s: float = 0.0
+    held_s: float = 0.0
     least_steps: float = 0.0
 
 
@@ -112,8 +112,9 @@ def _wave(
     """Equal requests, each followed by another: all prompts and all decode steps of a wave, over and over."""
     steps = max(decode_tokens + prompts.steps, prompts.least_steps)
     queued = 1.0 - (decode_tokens + prompts.steps) / steps  # share of the wave
-    wave_s = prompts.idle_s + steps * at(curve.step_s, inside) + inside * at(curve.extra_s, inside)
-    first_token_s = prompts.first_token_s + queued * wave_s
+    busy_s = steps * at(curve.step_s, inside) + inside * at(curve.extra_s, inside)
+    wave_s = prompts.held_s + busy_s
+    first_token_s = prompts.first_token_s + queued * busy_s
     rate = inside / wave_s
     return ClosedState(
         rate,
@@ -135,8 +136,7 @@ def _in_groups(curve: StepCurve, decode_tokens: float, inside: float, together: 
     missed_s = step_s + (mixed_s - step_s) * (1.0 - 1.0 / groups)
     rate = inside / (decode_tokens * step_s + inside * at(curve.extra_s, inside))
     wait_s = curve.host.answer_wait_s(rate, step_s, missed_s)
-    waiting = 1.0 + max(wait_s - missed_s, 0.0) / step_s
-    return _Prompts(wait_s + chunks * mixed_s, waiting + chunks, 0.0, groups * chunks)
+    return _Prompts(wait_s + chunks * mixed_s, 1.0 + chunks, wait_s - missed_s, groups * chunks)
 
 
 def _lockstep(curve: StepCurve, inside: float, together: int) -> _Prompts:
@@ -144,8 +144,8 @@ def _lockstep(curve: StepCurve, inside: float, together: int) -> _Prompts:
     passes = math.ceil(inside / together)
     prompts_s = inside * float(curve.extra_s[0])
     own_s = curve.host.request_s + prompts_s * (passes + 1.0) / (2.0 * passes)
-    idle_s = curve.host.request_s + prompts_s - inside * at(curve.extra_s, inside)
-    return _Prompts(own_s, 0.0, idle_s)
+    held_s = curve.host.request_s + prompts_s - inside * at(curve.extra_s, inside)
+    return _Prompts(own_s, 0.0, held_s)
 
 
 def first_wave_ttft_s(curve: StepCurve, sequences: float, waiting_s: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from rooflines.serving.benchmark import benchmark_state
 from rooflines.serving.engine import Engine, StepCurve, step_curve
 from rooflines.serving.goodput import Objective, goodput_per_s
+from rooflines.serving.host import Host
 from rooflines.serving.lengths import Lengths
 from rooflines.serving.steady import closed_state, open_state, saturation_per_s
 from rooflines.serving.workload import Workload
@@ -155,3 +158,42 @@ def test_a_better_cache_never_hurts(workload, more):
         for one in (workload, better)
     ]
     assert rates[1] >= rates[0] * (1 - 1e-3)
+
+
+ENDLESS = 1e12  # waves: the first one counts for nothing
+
+
+def undrafted(curve):
+    """Drafts part requests of equal lengths."""
+    return replace(curve, tokens_per_step=np.ones_like(curve.tokens_per_step))
+
+
+@given(curves(), st.floats(20.0, 2000.0), st.integers(1, 200), st.booleans(), st.booleans())
+def test_littles_law_holds_for_what_clients_measure(curve, decode, sequences, equal, first):
+    hosted = replace(undrafted(curve), host=Host(prompts_first=first))
+    state = benchmark_state(hosted, decode, float(sequences), ENDLESS, equal_lengths=equal)
+    assert state.rate_per_s * (state.ttft_s + decode * state.tpot_s) == pytest.approx(sequences, rel=1e-6)
+    assert 0 < state.batch <= min(sequences, curve.max_sequences)
+
+
+@given(
+    curves(),
+    st.floats(20.0, 2000.0),
+    st.integers(1, 64),
+    st.booleans(),
+    st.sampled_from(
+        [
+            Host(request_s=50e-3),
+            Host(poll_steps=30.0),
+            Host(gather_steps=20.0),
+            Host(launch_s=100e-3),
+        ]
+    ),
+)
+def test_a_busier_host_never_brings_a_token_sooner(curve, decode, sequences, equal, host):
+    plain, hosted = (
+        benchmark_state(one, decode, float(sequences), ENDLESS, equal_lengths=equal)
+        for one in (undrafted(curve), replace(undrafted(curve), host=host))
+    )
+    assert hosted.ttft_s >= plain.ttft_s * (1.0 - 1e-9)
+    assert hosted.rate_per_s <= plain.rate_per_s * (1.0 + 1e-9)
