@@ -20,7 +20,8 @@ from rooflines.errors import FileFormatError, RooflinesError
 from rooflines.hardware.profile import HardwareProfile
 from rooflines.models.readers import read_model
 from rooflines.models.spec import ModelSpec
-from rooflines.validation.kernel_tables.names import device_of, format_of
+from rooflines.validation.kernel_tables.cells import LINE, read_cells
+from rooflines.validation.kernel_tables.names import find_device, format_of
 from rooflines.validation.serving_settings import Settings, from_inferencemax, settings_of
 
 _TEXTS: Final = ("system", "backend", "backend_version", "model_path", "gemm_quant_mode", "origin_file")
@@ -35,6 +36,9 @@ _NUMBERS: Final = (
     "silicon_ttft_ms",
     "silicon_tpot_ms",
 )
+_TIMES: Final = ("silicon_ttft_ms", "silicon_tpot_ms")
+# Counts and milliseconds beyond it are a slip.
+_LARGEST: Final = 1e9
 _NEEDED: Final = ("system", "model_path", "tp_size", "isl", "osl", "silicon_ttft_ms", "silicon_tpot_ms")
 # HGX and DGX boards link eight devices; larger groups in these tables are racks whose split into prefill and
 # decode is not recorded.
@@ -60,12 +64,14 @@ class ServingRow:
         line: of the row in it.
         texts: its words.
         numbers: its numbers; NaN where the cell is empty.
+        fault: why its numbers cannot be used; empty where they can.
     """
 
     file: str
     line: int
     texts: Mapping[str, str]
     numbers: Mapping[str, float]
+    fault: str = ""
 
     @property
     def sequences(self) -> float:
@@ -129,47 +135,51 @@ def read_serving(path: Path) -> list[ServingRow]:
     """Read a table of serving benchmarks.
 
     Raises:
-        FileFormatError: not a table, a missing column, or a number that cannot be; the message names the row.
+        FileFormatError: not a table, or a missing column.
     """
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path, low_memory=False)
-    except (OSError, ValueError) as error:  # ValueError: not UTF-8, and pandas' parser errors
-        reason = error.strerror if isinstance(error, OSError) else "not a CSV with a header line"
-        raise FileFormatError(f"table {path} cannot be read: {reason}") from None
+    table = read_cells(path)
     missing = [name for name in _NEEDED if name not in table.columns]
     if not {"concurrency", "batch_size"} & set(table.columns):
         missing.append("concurrency")
     if missing:
         raise FileFormatError(f"table {path} has no column {', '.join(missing)}: is it a serving benchmark?")
-    columns: dict[str, Any] = {
-        name: table[name] if name in table.columns else pd.Series(math.nan, index=table.index)
-        for name in (*_TEXTS, *_NUMBERS)
-    }
-    numbers = {name: pd.to_numeric(columns[name], errors="coerce").tolist() for name in _NUMBERS}
-    texts = {name: columns[name].astype(object).fillna("").astype(str).tolist() for name in _TEXTS}
-    rows = [
-        ServingRow(
-            path.name,
-            index + 2,
-            {name: texts[name][index] for name in _TEXTS},
-            {name: float(numbers[name][index]) for name in _NUMBERS},
-        )
-        for index in range(len(table))
-    ]
-    for row in rows:
-        for name in ("isl", "osl", "silicon_ttft_ms", "silicon_tpot_ms", "tp_size"):
-            if not row.numbers[name] > 0:
-                raise FileFormatError(f"table {path}, line {row.line}: {name} must be a number above 0")
-    return rows
+    return [_row(path.name, cells) for cells in table.to_dict("records")]
+
+
+def _row(file: str, cells: Mapping[Any, Any]) -> ServingRow:
+    numbers, faults = {}, []
+    for name in _NUMBERS:
+        numbers[name], fault = _number(name, str(cells.get(name, "")))
+        faults += [fault] if fault else []
+    texts = {name: str(cells.get(name, "")) for name in _TEXTS}
+    return ServingRow(file, int(cells[LINE]), texts, numbers, next(iter(faults), ""))
+
+
+def _number(name: str, cell: str) -> tuple[float, str]:
+    """A cell as a number (NaN where it is empty), and what is wrong with it, if anything is."""
+    try:
+        value = float(cell or "nan")
+    except ValueError:
+        return math.nan, f"{name} {cell!r} is no number"
+    if math.isnan(value):
+        return value, f"{name} is not stated" if name in _NEEDED else ""
+    if value < 0 or (value == 0 and name in _NEEDED) or value > _LARGEST:
+        return value, f"{name} {cell} lies outside what can be: above 0, at most {_LARGEST:g}"
+    if value % 1.0 and name not in _TIMES:
+        return value, f"{name} {cell} is not a whole number"
+    return value, ""
 
 
 def served_as(row: ServingRow) -> ServedAs | str:
     """What a row ran, or why it is left out."""
+    if row.fault:
+        return row.fault
     device = _device(row.texts["system"])
-    if device is None:
-        return f"no profile of {row.texts['system']}"
+    if isinstance(device, str):
+        return device
+    mode = row.texts["gemm_quant_mode"]
+    if mode and format_of(mode) is None:
+        return f"format {mode!r} is not known"
     tensor = int(row.numbers["tp_size"])
     expert = int(_or(row.numbers["moe_ep_size"], 1.0)) or 1
     replicas = int(_or(row.numbers["attention_dp_size"], 1.0)) or 1
@@ -206,8 +216,8 @@ def served_as(row: ServingRow) -> ServedAs | str:
 
 
 @cache
-def _device(name: str) -> HardwareProfile | None:
-    return device_of(name)
+def _device(name: str) -> HardwareProfile | str:
+    return find_device(name)
 
 
 @cache

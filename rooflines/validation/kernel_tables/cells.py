@@ -43,17 +43,17 @@ def read_cells(path: Path) -> pd.DataFrame:
                 skip_blank_lines=False,
             )
     except OSError as error:
-        raise FileFormatError(f"kernel table {path} cannot be read: {error.strerror or error}") from None
+        raise FileFormatError(f"table {path} cannot be read: {error.strerror or error}") from None
     except pd.errors.ParserWarning:
         raise FileFormatError(
-            f"kernel table {path} is not a CSV file: a row has more cells than the header has names"
+            f"table {path} is not a CSV file: a row has more cells than the header has names"
         ) from None
     except ValueError as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        raise FileFormatError(f"kernel table {path} is not a CSV file: {reason}") from None
+        raise FileFormatError(f"table {path} is not a CSV file: {reason}") from None
     for mark, name in _SEPARATORS.items():
         if len(frame.columns) == 1 and mark in str(frame.columns[0]):
-            raise FileFormatError(f"kernel table {path} is written with {name}: save it with commas")
+            raise FileFormatError(f"table {path} is written with {name}: save it with commas")
     frame.columns = frame.columns.str.strip()
     frame = frame.apply(lambda cells: cells.str.strip())
     written = (frame != "").any(axis=1)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -123,7 +124,9 @@ def _with_domain_lengths(rows: list[tuple[int, dict[str, str]]]) -> list[tuple[i
     printed: dict[tuple[str, ...], float] = {}
     for _, cells in rows:
         if cells["definition"] == "tau only":
-            printed[*_drafted(cells), cells["task"]] = float(cells["tau_published"])
+            with suppress(InputError):  # the row itself is left out with this reason
+                length = read_positive(cells["tau_published"], "no length is printed")
+                printed[*_drafted(cells), cells.get("task", "")] = length
     found = []
     for line, cells in rows:
         match = _DOMAIN.fullmatch(cells.get("task", ""))
@@ -153,7 +156,7 @@ def _profile(key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAcc
     ordered = sorted(group, key=lambda cells: read_positive(cells["position"], "a position is not stated"))
     if [float(cells["position"]) for cells in ordered] != list(range(1, len(ordered) + 1)):
         raise InputError("positions are missing or stand twice")
-    if ordered[0].get("gamma") and float(ordered[0]["gamma"]) != len(ordered):
+    if ordered[0]["gamma"] and read_positive(ordered[0]["gamma"], "") != len(ordered):
         raise InputError("not every drafted position has a rate")
     values = [read_positive(cells["value"], "a rate is not stated") for cells in ordered]
     rates = acceptance_from(_DEFINITIONS[definition], [values], [])

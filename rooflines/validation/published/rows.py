@@ -10,6 +10,7 @@ acceptance, acceptance_def, measured_speedup, notes, usable.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -225,7 +226,7 @@ def stated_acceptance(cells: Mapping[str, str], draft_length: int, engine: str) 
 def _field_acceptance(cells: Mapping[str, str], engine: str) -> tuple[str, str, str]:
     from rooflines.validation.published.cells import read_share
 
-    meaning, text = cells["acceptance_def"], cells["acceptance"]
+    meaning, text = cells.get("acceptance_def", ""), cells["acceptance"]
     if not text:
         raise InputError("acceptance is not stated")
     if "gated" in meaning:
@@ -254,6 +255,6 @@ def read_positive(text: str, silent: str) -> float:
         value = float(text)
     except ValueError:
         raise InputError(f"{text!r} is no number") from None
-    if not value > 0:
-        raise InputError(f"{text} is not above 0")
+    if not 0 < value < math.inf:
+        raise InputError(f"{text} is not above 0, or not finite")
     return value

@@ -9,7 +9,7 @@ import pytest
 from rooflines.errors import FileFormatError
 from rooflines.studies.serve import make_machine
 from rooflines.validation.serving import judge_serving, order_of, overall, predict_serving
-from rooflines.validation.serving_tables import read_serving, served_as
+from rooflines.validation.serving_tables import ServedAs, read_serving, served_as
 
 # Rows of AIConfigurator's silicon_sample.csv (Apache-2.0, Copyright (c) 2025-2026 NVIDIA CORPORATION &
 # AFFILIATES, https://github.com/ai-dynamo/aiconfigurator): vLLM, Llama-3.1-70B in fp8 on 2 and 4 H100, and one
@@ -138,10 +138,7 @@ def test_the_order_of_pairs(found):
             "system,model_path,tp_size,isl,osl,silicon_ttft_ms,silicon_tpot_ms\nx,y,1,1,1,1,1\n",
             "no column concurrency",
         ),
-        (
-            "system,model_path,tp_size,isl,osl,silicon_ttft_ms,silicon_tpot_ms,concurrency\nx,y,1,1,1,1,-1,4\n",
-            "line 2: silicon_tpot_ms",
-        ),
+        ("system;model_path\nx;y\n", "written with semicolons: save it with commas"),
     ],
 )
 def test_a_bad_table_is_one_clear_line(tmp_path, text, reason):
@@ -150,6 +147,50 @@ def test_a_bad_table_is_one_clear_line(tmp_path, text, reason):
     with pytest.raises(FileFormatError, match=reason) as caught:
         read_serving(path)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ({"silicon_tpot_ms": "-1"}, "silicon_tpot_ms -1 lies outside"),
+        ({"silicon_ttft_ms": ""}, "silicon_ttft_ms is not stated"),
+        ({"isl": "inf"}, "isl inf lies outside"),
+        ({"tp_size": "1.5"}, "tp_size 1.5 is not a whole number"),
+        ({"moe_ep_size": "all"}, "moe_ep_size 'all' is no number"),
+        ({"concurrency": "1e300"}, "concurrency 1e300 lies outside"),
+        ({"gemm_quant_mode": "weird"}, "format 'weird' is not known"),
+        ({"system": "gh200"}, "'gh200' is ambiguous"),
+        ({"system": "abacus"}, "device 'abacus' is in no profile"),
+        ({"moe_ep_size": "0", "attention_dp_size": "", "batch_size": "nan"}, None),
+    ],
+)
+def test_a_cell_that_cannot_be_costs_its_own_row(tmp_path, cell, reason):
+    good = {
+        "system": "h100_sxm",
+        "backend": "vllm",
+        "model_path": "Qwen/Qwen3-8B",
+        "gemm_quant_mode": "bfloat16",
+        "tp_size": "1.0",
+        "moe_ep_size": "1",
+        "attention_dp_size": "1",
+        "isl": "1024",
+        "osl": "128",
+        "concurrency": "4",
+        "batch_size": "4",
+        "silicon_ttft_ms": "50",
+        "silicon_tpot_ms": "8.5",
+    }
+    path = tmp_path / "runs.csv"
+    lines = [",".join(good), ",".join(good.values()), "", ",".join({**good, **cell}.values())]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    first, second = read_serving(path)
+    assert (first.line, second.line) == (2, 4)
+    assert isinstance(served_as(first), ServedAs)
+    served = served_as(second)
+    if reason is None:
+        assert isinstance(served, ServedAs)
+    else:
+        assert reason in served
 
 
 def test_what_may_have_run_with_drafts_is_left_out(rows):
