@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from rooflines.output.figures.speedup import speedup_figure
 from rooflines.output.figures.style import figure_style, save_figure
-from rooflines.output.tables import render
+from rooflines.output.tables import document_text, render
 from rooflines.studies.plan import Plan, PlanQuestion, make_plan
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def write_plan(question: PlanQuestion, folder: Path, as_text: Callable[[Plan], s
     texts = {
         "plan.txt": as_text(plan),
         "plan.csv": render(plan.columns(), "csv"),
-        "plan.json": json.dumps(plan.document(), indent=2, ensure_ascii=False, allow_nan=False),
+        "plan.json": document_text(plan.document()),
     }
     for name, text in texts.items():
         (folder / name).write_text(text + "\n", encoding="utf-8")

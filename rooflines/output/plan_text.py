@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 from rooflines.errors import InputError
-from rooflines.output.tables import Columns, quantities, render
+from rooflines.output.tables import Columns, document_text, quantities, render
 from rooflines.rows import as_columns
 from rooflines.studies.plan import Plan
 from rooflines.studies.plan_price import SCHEDULE_SLACK
@@ -91,7 +90,7 @@ def plan_text(answer: Plan, fmt: str) -> str:
         InputError: an unknown format.
     """
     if fmt == "json":
-        return json.dumps(answer.document(), indent=2, ensure_ascii=False, allow_nan=False)
+        return document_text(answer.document())
     if fmt == "csv":
         return render(answer.columns(), fmt)
     if fmt not in ("text", "markdown"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.errors import CannotTellError
+from rooflines.rows import as_records
 from rooflines.timing.machine import textbook_machine
 from rooflines.validation.choose import Chosen, choose, estimate, in_sample, interval_s
 from rooflines.validation.class_fits import predicted_s
@@ -146,14 +147,6 @@ def document(found: Validation) -> dict[str, Any]:
         "files": list(found.files),
         "rows_used": int(sum(len(one.measured) for one in found.judged if one.quantity == "time")),
         "rows_left_out": sum(one.rows for one in found.left_out),
-        "groups": _records(verdict_columns(found.verdicts)),
-        "left_out": _records(left_out_columns(found.left_out)),
+        "groups": as_records(verdict_columns(found.verdicts)),
+        "left_out": as_records(left_out_columns(found.left_out)),
     }
-
-
-def _records(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    return [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def _plain(value: object) -> object:
-    return None if isinstance(value, float) and not np.isfinite(value) else value
