@@ -106,7 +106,6 @@ def drafting_controls(options: Sequence[str], last: Choices, degrees: Sequence[i
         last: what was chosen before the options changed.
         degrees: devices that the experts can be spread over; none for a target without experts.
     """
-    definition, alpha, values = split_acceptance(last.acceptance)
     return mo.Html(_EXPERTS + _DRAFTING if degrees else _DRAFTING).batch(
         **(_expert_controls(degrees, last) if degrees else {}),
         drafters=mo.ui.multiselect(
@@ -121,22 +120,7 @@ def drafting_controls(options: Sequence[str], last: Choices, degrees: Sequence[i
             label="Others, as on the command line",
             full_width=True,
         ),
-        alpha=mo.ui.slider(
-            0.0, 1.0, 0.01, value=alpha, show_value=True, label="Acceptance (constant)", full_width=True
-        ),
-        definition=mo.ui.dropdown(
-            options=_DEFINITIONS,
-            value=next(words for words, name in _DEFINITIONS.items() if name == definition),
-            label="Its definition",
-            full_width=True,
-        ),
-        values=mo.ui.text_area(
-            value=values,
-            rows=2,
-            placeholder="0.8, 0.75, 0.7",
-            label="Values, unless constant",
-            full_width=True,
-        ),
+        **_acceptance_controls(last),
         draft_length=mo.ui.slider(
             1,
             max(16, last.draft_length),
@@ -164,6 +148,29 @@ def drafting_controls(options: Sequence[str], last: Choices, degrees: Sequence[i
             full_width=True,
         ),
     )
+
+
+def _acceptance_controls(last: Choices) -> dict[str, Any]:
+    """A constant rate, or values of any definition."""
+    definition, alpha, values = split_acceptance(last.acceptance)
+    return {
+        "alpha": mo.ui.slider(
+            0.0, 1.0, 0.01, value=alpha, show_value=True, label="Acceptance (constant)", full_width=True
+        ),
+        "definition": mo.ui.dropdown(
+            options=_DEFINITIONS,
+            value=next(words for words, name in _DEFINITIONS.items() if name == definition),
+            label="Its definition",
+            full_width=True,
+        ),
+        "values": mo.ui.text_area(
+            value=values,
+            rows=2,
+            placeholder="0.8, 0.75, 0.7",
+            label="Values, unless constant",
+            full_width=True,
+        ),
+    }
 
 
 def _expert_controls(degrees: Sequence[int], last: Choices) -> dict[str, Any]:
