@@ -13,6 +13,7 @@ from rooflines.cli.options import (
     hardware_option,
     together,
 )
+from rooflines.cli.plan_options import host_option
 from rooflines.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ _engine_options: Final = together(
     click.option(
         "--kv-transfer", metavar="RATE", help="Prefill on engines of its own, linked at '50 GB/s', say."
     ),
-    click.option("--cycle-overhead", default="0 s", show_default=True, help="Host time per cycle."),
+    host_option,
     click.option("--memory-reserve", default=0.1, show_default=True, help="Share of memory kept free."),
 )
 # By which engines, with which drafts.

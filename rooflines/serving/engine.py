@@ -21,6 +21,7 @@ from rooflines.serving.workload import Workload
 from rooflines.speculation.branches import Rates
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.timing.deployment import Deployment
 
 Array = NDArray[np.float64]
@@ -43,7 +44,7 @@ class Engine:
         drafter: who drafts, if anyone does.
         acceptance: how often drafts are accepted; needed with a drafter.
         schedule: draft length by batch.
-        cycle_overhead_s: host time per cycle outside draft and verify (s).
+        cycle_host: host time of a plain step, and of a cycle outside draft and verify.
         max_sequences: most sequences that run at once.
         batched_tokens: most positions in a step; decode comes first, chunks of prompts fill up.
         reserve: share of the memory kept free.
@@ -55,7 +56,7 @@ class Engine:
     drafter: Drafter | None = None
     acceptance: Rates | None = None
     schedule: Schedule = PLAIN
-    cycle_overhead_s: float = 0.0
+    cycle_host: CycleHost = DEVICE_ALONE
     max_sequences: int = DEFAULT_SEQUENCES
     batched_tokens: int = DEFAULT_BATCHED_TOKENS
     reserve: float = DEFAULT_RESERVE
@@ -202,7 +203,8 @@ def _decode_steps(engine: Engine, context: float, batches: Array) -> tuple[Array
     """Step time, tokens and draft length at each batch; at index 0 no time passes."""
     edge = np.zeros(1)
     if engine.drafter is None or engine.acceptance is None:
-        seconds = np.broadcast_to(engine.target.decode(batches, context).seconds, batches.shape)
+        step = engine.cycle_host.plain(engine.target.decode(batches, context))
+        seconds = np.broadcast_to(step.seconds, batches.shape)
         ones = np.ones(batches.size + 1)
         return np.concatenate([edge, seconds]), ones, np.zeros(batches.size + 1)
     lengths = np.asarray(engine.schedule.lengths, dtype=float)
@@ -213,7 +215,7 @@ def _decode_steps(engine: Engine, context: float, batches: Array) -> tuple[Array
         batches[:, None],
         context,
         lengths[None, :],
-        overhead_s=engine.cycle_overhead_s,
+        host=engine.cycle_host,
     )
     outcome = cycle(times, engine.acceptance)
     seconds = np.broadcast_to(outcome.cycle_s, shape)

@@ -26,7 +26,9 @@ from rooflines.serving.fleet import Fleet
 from rooflines.serving.workload import Workload
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.uncertain import draft_estimate
+from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
+from rooflines.timing.step_times import Timed
 from rooflines.timing.uncertain import Software, pass_estimate
 
 Array = NDArray[np.float64]
@@ -110,8 +112,8 @@ def engine_errors(
     batches = np.unique(np.geomspace(1, most, _PROBES).round())
     lengths = np.asarray(engine.schedule.lengths, dtype=float)
     order = np.argsort(lengths)
-    decode = engine.target.decode(batches[:, None], context)
-    plain = pass_estimate(decode, machine, "decode", software=software)
+    decode = engine.cycle_host.plain(engine.target.decode(batches[:, None], context))
+    plain = _pass_estimate(decode, machine, "decode", software)
     cached = math.floor(workload.prefix_hit * workload.mean_prompt)
     chunk = min(max(workload.mean_prompt - cached, 1.0), float(engine.batched_tokens))
     prefill = engine.target.prefill(1.0, chunk, float(cached))
@@ -120,7 +122,7 @@ def engine_errors(
         lengths[order],
         plain,
         _step_estimate(engine, plain, batches[:, None], context, lengths[order][None, :], software),
-        pass_estimate(prefill, machine, "prefill", software=software),
+        _pass_estimate(prefill, machine, "prefill", software),
     )
 
 
@@ -131,19 +133,15 @@ def _step_estimate(  # noqa: PLR0917 - an engine, and the grid of its cycles
     if engine.drafter is None or engine.acceptance is None:
         return plain
     machine = engine.target.machine
-    times = cycle_times(
-        engine.target, engine.drafter, batches, context, lengths, overhead_s=engine.cycle_overhead_s
-    )
+    times = cycle_times(engine.target, engine.drafter, batches, context, lengths, host=engine.cycle_host)
     outcome = cycle(times, engine.acceptance)
-    parts = [
-        Estimate(outcome.overhead_s),
-        Estimate(outcome.draft_s, draft_estimate(times.draft, machine).errors),
-    ]
-    if isinstance(times.verify, PassTime):
-        parts.append(pass_estimate(times.verify, machine, "verify", software=software))
-    else:
-        parts.append(Estimate(times.verify.seconds))
-    whole = total(parts)
+    whole = total(
+        (
+            _pass_estimate(times.verify, machine, "verify", software),
+            Estimate(outcome.draft_s, draft_estimate(times.draft, machine).errors),
+            Estimate(outcome.overhead_s),
+        )
+    )
     # Of length 0 the verify pass is a plain step by another name.
     causes = {**plain.errors, **whole.errors}
     errors = {
@@ -151,6 +149,13 @@ def _step_estimate(  # noqa: PLR0917 - an engine, and the grid of its cycles
         for cause in causes
     }
     return Estimate(whole.value, errors, machine.basis)
+
+
+def _pass_estimate(time: Timed, machine: Machine, name: str, software: Software) -> Estimate:
+    """A pass with its errors; one that is known as a whole is taken as exact."""
+    if not isinstance(time, PassTime):
+        return Estimate(time.seconds)
+    return pass_estimate(time, machine, name, software=software)
 
 
 def _rows(stated: Array, batches: Array | float) -> NDArray[np.intp]:

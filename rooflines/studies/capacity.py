@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -11,7 +12,7 @@ from rooflines.serving.engine import Engine
 from rooflines.serving.fleet import make_fleet
 from rooflines.serving.goodput import Objective
 from rooflines.serving.lengths import parse_lengths
-from rooflines.serving.schedule import PLAIN, parse_schedule
+from rooflines.serving.schedule import PLAIN, Schedule, parse_schedule
 from rooflines.serving.trace import Trace, read_trace
 from rooflines.serving.uncertain import engine_errors
 from rooflines.serving.workload import Workload
@@ -29,7 +30,9 @@ from rooflines.studies.capacity_rows import (
 )
 from rooflines.studies.capacity_words import capacity_text, who
 from rooflines.studies.plan_acceptance import assign_acceptance
+from rooflines.studies.plan_host import GivenHost, host_of, host_words
 from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.timing.machine import Machine
 from rooflines.units import format_quantity
 
 __all__ = ["Capacity", "CapacityQuestion", "ServedOption", "make_capacity", "make_pareto"]
@@ -198,30 +201,16 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
     basis: list[str] = []
     notes: list[str] = []
     left_out: list[str] = []
+    hosts: list[GivenHost] = []
     for option in question.options:
-        engine = _engine(question, option)
-        machine = engine.target.machine
-        kinds = [("none", engine)]
-        given = assign_acceptance(question.acceptance, option.drafters) if option.drafters else ()
-        for text, one in zip(option.drafters, given, strict=True):
-            drafter = make_drafter(text, engine.target)
-            notes += drafter.warnings()
-            able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
-            speculative = replace(engine, drafter=drafter, acceptance=one.rates, schedule=able)
-            within = sequences_within_budget(speculative)
-            if within < engine.max_sequences:
-                notes.append(
-                    f"drafts of {drafter.name} fill the {engine.batched_tokens:,} positions of a step from "
-                    f"{within + 1:,} sequences on, so that {within:,} run at once: see --batched-tokens"
-                )
-                speculative = replace(speculative, max_sequences=within)
-            kinds.append((drafter.name, speculative))
+        machine = make_machine(option.hardware, question.calibration, question.overhead)
         served = []
-        for name, kind in kinds:
+        for name, engine, host in _engines(question, option, machine, schedule, notes):
             try:
-                served.append(_Priced(option, _served(question, option, name, kind, workload)))
+                served.append(_Priced(option, _served(question, option, name, engine, workload)))
+                hosts.append(host)
             except DoesNotFitError:
-                left_out.append(why_not(who({"option": option.name, "drafter": name}), kind, workload))
+                left_out.append(why_not(who({"option": option.name, "drafter": name}), engine, workload))
                 if name == "none":  # nor does it with a drafter beside it
                     break
         if served:
@@ -234,14 +223,36 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
             )
     if not priced:
         raise DoesNotFitError("; ".join(left_out))
-    return priced, basis, [*dict.fromkeys(notes), *left_out]
+    return priced, [*basis, *host_words(hosts)], [*dict.fromkeys(notes), *left_out]
 
 
-def _engine(question: CapacityQuestion, option: ServedOption) -> Engine:
-    """An engine that decodes plainly."""
+def _engines(
+    question: CapacityQuestion, option: ServedOption, machine: Machine, schedule: Schedule, notes: list[str]
+) -> Iterator[tuple[str, Engine, GivenHost]]:
+    """An engine that decodes plainly, and one with each drafter; what is odd about them goes to `notes`."""
+    plain = _plain_engine(question, option, machine)
+    host = host_of(question.cycle_overhead, "none", plain.target)
+    yield "none", replace(plain, cycle_host=host.time), host
+    given = assign_acceptance(question.acceptance, option.drafters) if option.drafters else ()
+    for text, one in zip(option.drafters, given, strict=True):
+        drafter = make_drafter(text, plain.target)
+        notes += drafter.warnings()
+        able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
+        host = host_of(question.cycle_overhead, text, plain.target)
+        engine = replace(plain, drafter=drafter, acceptance=one.rates, schedule=able, cycle_host=host.time)
+        within = sequences_within_budget(engine)
+        if within < engine.max_sequences:
+            notes.append(
+                f"drafts of {drafter.name} fill the {engine.batched_tokens:,} positions of a step from "
+                f"{within + 1:,} sequences on, so that {within:,} run at once: see --batched-tokens"
+            )
+        yield drafter.name, replace(engine, max_sequences=within), host
+
+
+def _plain_engine(question: CapacityQuestion, option: ServedOption, machine: Machine) -> Engine:
     target = make_deployment(
         question.target,
-        make_machine(option.hardware, question.calibration, question.overhead),
+        machine,
         weight_dtype=option.weight_dtype,
         kv_dtype=option.kv_dtype,
         tensor=option.tensor_parallel,
@@ -251,7 +262,6 @@ def _engine(question: CapacityQuestion, option: ServedOption) -> Engine:
     )
     return Engine(
         target,
-        cycle_overhead_s=question.cycle_overhead_s,
         max_sequences=question.max_sequences,
         batched_tokens=question.batched_tokens,
         reserve=question.memory_reserve,

@@ -78,7 +78,7 @@ class CapacityQuestion:
         batched_tokens: most positions in a step.
         kv_transfer: bandwidth between prefill and decode engines, with its unit; None serves them together.
         overhead: host time per pass, with its unit.
-        cycle_overhead: host time per cycle, with its unit.
+        cycle_overhead: host time per cycle, with its unit; or an engine, for what is known of it.
         calibration: name, file, ``auto``, ``none`` or ``textbook``.
         memory_reserve: share of the memory kept free.
         routing: which experts the tokens of a pass hit.
@@ -157,15 +157,6 @@ class CapacityQuestion:
             UnitError: it is no bandwidth.
         """
         return _quantity("--kv-transfer", self.kv_transfer, "byte/s", "50 GB/s")
-
-    @property
-    def cycle_overhead_s(self) -> float:
-        """Host time per cycle (s).
-
-        Raises:
-            UnitError: it is no time.
-        """
-        return _quantity("--cycle-overhead", self.cycle_overhead, "s", "1 ms") or 0.0
 
 
 def _quantity(option: str, text: str | None, dimension: Dimension, example: str) -> float | None:

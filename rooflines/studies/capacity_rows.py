@@ -217,7 +217,7 @@ def stops_paying(one: Served, plain: Served, workload: Workload) -> dict[str, An
         lengths,
         workload.mean_context,
         largest_batch=one.fleet.curve.max_sequences,
-        overhead_s=engine.cycle_overhead_s,
+        host=engine.cycle_host,
     )
     end = end_of(search, engine.target, engine.drafter, workload.mean_context)
     unsure = search_ends(search, one.errors)

@@ -14,6 +14,7 @@ from rooflines.serving.workload import Workload
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.speculation.host import CycleHost
 from rooflines.studies.serve import make_deployment, make_machine
 
 
@@ -30,7 +31,9 @@ def workload():
 @pytest.fixture(scope="module")
 def speculative(target):
     drafter = make_drafter("independent:llama-3.2-1b", target)
-    return Engine(target, drafter, Acceptance.constant(0.8), parse_schedule("0..6"), cycle_overhead_s=1e-3)
+    return Engine(
+        target, drafter, Acceptance.constant(0.8), parse_schedule("0..6"), cycle_host=CycleHost(cycle_s=1e-3)
+    )
 
 
 def test_plain_steps_are_decode_steps(target, workload):

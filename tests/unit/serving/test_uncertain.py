@@ -23,6 +23,7 @@ from rooflines.serving.uncertain import (
 from rooflines.serving.workload import Workload
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.uncertain import pass_estimate
 
@@ -172,3 +173,14 @@ def test_only_prompts_slow_down_where_only_they_do():
     slower = slowed(Fleet(PLAIN, curve, 255.0), 1.0, 2.0).curve
     assert np.array_equal(slower.step_s, curve.step_s)
     assert np.allclose(slower.extra_s, 2.0 * curve.extra_s)
+
+
+def test_host_time_is_exact(drafting):
+    slow = CycleHost(plain_s=1e-3, cycle_s=1e-3)
+    bare, hosted = (
+        engine_errors(replace(drafting, cycle_host=host), ASKED, 64) for host in (DEVICE_ALONE, slow)
+    )
+    for length in (0, 4):
+        one, other = (log_sd(errors.of_passes(4.0, length)[0]) for errors in (bare, hosted))
+        seconds = float(np.asarray(bare.step.value)[3, [0, 2, 4].index(length)])
+        assert other == pytest.approx(one * seconds / (seconds + 1e-3), rel=0.02)

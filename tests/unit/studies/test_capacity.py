@@ -191,8 +191,26 @@ def test_a_price_must_be_one(price):
 def test_what_does_not_fit_gets_no_speed():
     with pytest.raises(
         DoesNotFitError,
-        match="1 x h100-sxm5-80gb with plain decoding does not fit: .* tensor parallelism 2 holds it",
+        match=r"1 x h100-sxm5-80gb with plain decoding does not fit: .* tensor parallelism 2 holds it",
     ):
         make_capacity(
             replace(ASKED, target="llama-3.1-70b", options=(ServedOption("h100-sxm5-80gb"),), acceptance=())
         )
+
+
+def test_an_engine_by_name_brings_its_host_time_and_its_source():
+    bare, named = (make_capacity(replace(ASKED, cycle_overhead=text)) for text in ("0 s", "vllm"))
+    # A request that meets no other: 1.207 ms more a plain step, and of a cycle for its tokens.
+    plain, drafted = (
+        named.rows[index]["alone_tpot_s"] - bare.rows[index]["alone_tpot_s"] for index in (0, 1)
+    )
+    assert plain == pytest.approx(1.207e-3, rel=1e-3)
+    assert 1.207e-3 / 9 < drafted < 1.207e-3 / 2
+    assert any("SpecDecode-Bench" in part for part in named.basis)
+    assert len(named.basis) == len(bare.basis) + 1
+
+
+def test_a_time_per_cycle_is_none_of_plain_steps():
+    bare, timed = (make_capacity(replace(ASKED, cycle_overhead=text)) for text in ("0 s", "1 ms"))
+    assert timed.rows[0]["alone_tpot_s"] == bare.rows[0]["alone_tpot_s"]
+    assert timed.rows[1]["alone_tpot_s"] > bare.rows[1]["alone_tpot_s"]
