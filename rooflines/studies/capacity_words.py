@@ -177,7 +177,11 @@ def _cards(row: Row) -> str:
     count, low, high = _count(row["cards"]), row["cards_low"], row["cards_high"]
     if low is None or low == high:
         return count
-    return f"{count} ({low}-{high})" if high is not None else f"{count} ({low} or more, if any number does)"
+    return (
+        f"{count} ({low:,}-{high:,})"
+        if high is not None
+        else f"{count} ({low:,} or more, if any number does)"
+    )
 
 
 def _count(cards: int) -> str:
