@@ -107,6 +107,7 @@ class Facts:
         final_norm: a norm with parameters before the head.
         parallel_norms: norms of a layer where `parallel_flag` is on.
         parallel_flag: flag of parallel attention and feed-forward.
+        activation_parameters: learned numbers of the activation, in each layer.
         mtp_key: key with the number of multi-token-prediction layers.
         kv_heads_stated: a missing `num_key_value_heads` is refused: the class's default is no rule.
         head_size_stated: a missing `head_dim` is refused likewise.
@@ -127,6 +128,7 @@ class Facts:
     final_norm: bool = True
     parallel_norms: int = 1
     parallel_flag: str | None = None
+    activation_parameters: int = 0
     mtp_key: str | None = None
     kv_heads_stated: bool = False
     head_size_stated: bool = False
@@ -249,6 +251,15 @@ DENSE: Final[dict[str, Facts]] = {
         output_bias=_ATTENTION_BIAS,
         mlp_bias=_MLP_BIAS,
     ),
+    # xIELU has two learned numbers (https://arxiv.org/abs/2411.13010).
+    "apertus": Facts(
+        tied=False,
+        gated=False,
+        qkv_bias=_ATTENTION_BIAS,
+        output_bias=_ATTENTION_BIAS,
+        qk_norm="head",
+        activation_parameters=2,
+    ),
     "helium": Facts(
         tied=False, qkv_bias=_ATTENTION_BIAS, mlp_bias=_MLP_BIAS, kv_heads_stated=True, head_size_stated=True
     ),
@@ -335,6 +346,9 @@ def read_dense(view: ConfigView, facts: Facts) -> ModelSpec:
     )
     blocks = feed_forwards(view, length, gated=facts.gated, bias=_decide(view, facts.mlp_bias))
     layers = one_each(mixers, blocks, norms=norms, norm_bias=facts.norm_bias)
+    if facts.activation_parameters:
+        learned = {"extra_vector_parameters": facts.activation_parameters}
+        layers = tuple(layer.model_copy(update=learned) for layer in layers)
     return assemble(
         view,
         layers,

@@ -1,4 +1,4 @@
-"""Decoders with experts whose layers differ in reach or geometry: Llama-4, MiMo-V2, ERNIE-4.5, Step-3.5.
+"""Decoders with experts whose layers differ in reach, geometry or experts: Llama-4, MiMo-V2, ERNIE-4.5, ...
 
 Facts that no config states are those of transformers 5.23.0 (``models/<family>/modeling_<family>.py``).
 """
@@ -19,8 +19,10 @@ from rooflines.models.adapters.common import (
     reaches_of_kinds,
     typed_reaches,
 )
-from rooflines.models.adapters.dense import everywhere
+from rooflines.models.adapters.dense import everywhere, stated_types
 from rooflines.models.adapters.experts import (
+    COUNT_KEYS,
+    TOP_K_KEYS,
     experts,
     first_dense,
     shared_width,
@@ -205,11 +207,81 @@ def read_step(view: ConfigView) -> ModelSpec:
     return assemble(view, one_each([made[reach] for reach in reaches], blocks), hidden=hidden, tied=False)
 
 
+def read_exaone_moe(view: ConfigView) -> ModelSpec:
+    """K-EXAONE: EXAONE-4's attention without biases; layers with experts are listed, or the last ones."""
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    mixers = attentions(view, hidden, stated_types(view, length), qk_norm="head", kv_heads_stated=True)
+    if view.has("is_moe_layer"):
+        view.disregard("first_k_dense_replace", "first_last_k_dense_replace", "mlp_layer_types")
+        sparse = view.items("is_moe_layer", length, zero_or_one)
+    else:
+        sparse = first_dense(view, length)
+
+    def mixture() -> MixtureOfExperts:
+        shared = view.count("num_shared_experts", default=0) * view.size("moe_intermediate_size")
+        return experts(view, shared_width=shared, correction_bias=True)
+
+    blocks = sparse_and_dense(view, sparse, mixture)
+    return assemble(view, one_each(mixers, blocks), hidden=hidden, tied=False)
+
+
+def read_solar_open(view: ConfigView) -> ModelSpec:
+    """Solar-Open: as GLM-4.5, but experts in every layer, and norms of queries and keys in none."""
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    bias = view.flag("attention_bias", default=False)
+    mixers = attentions(
+        view,
+        hidden,
+        everywhere(view, length),
+        qkv_bias=bias,
+        kv_heads_stated=True,
+        head_size_stated=True,
+    )
+    view.refuse("first_k_dense_replace", "Solar-Open has experts in every layer")
+    view.refuse("use_qk_norm", "Solar-Open has none")
+    block = experts(view, shared_width=shared_width(view), correction_bias=True)
+    return assemble(view, one_each(mixers, (block,) * length), hidden=hidden, tied=False)
+
+
+def read_hunyuan_v1_moe(view: ConfigView) -> ModelSpec:
+    """Hunyuan-A13B: experts and one shared expert of the same width in every layer, k listed by layer.
+
+    The class knows one width and one shared expert, whatever its lists say: others are refused.
+    """
+    hidden, length = view.size("hidden_size"), layer_count(view)
+    view.refuse("use_cla", "layers that share a cache")
+    view.disregard("use_qk_norm", "use_mixed_mlp_moe", "cla_share_factor", "attention_head_dim")
+    bias = view.flag("attention_bias", default=False)
+    mixers = attentions(
+        view, hidden, everywhere(view, length), qkv_bias=bias, output_bias=bias, qk_norm="head"
+    )
+    width = view.size("intermediate_size")
+    for key, only in (("moe_intermediate_size", width), ("num_shared_expert", 1)):
+        if view.has(key) and set(view.sizes(key, length=length)) != {only}:
+            raise view.unsupported(key, f"other than {only} in some layer")
+    chosen = view.sizes("moe_topk", *TOP_K_KEYS, length=length)
+    blocks = {
+        per_token: MixtureOfExperts(
+            experts=view.size(*COUNT_KEYS),
+            experts_per_token=per_token,
+            width=width,
+            gated=True,
+            shared_width=width,
+        )
+        for per_token in set(chosen)
+    }
+    layers = one_each(mixers, [blocks[per_token] for per_token in chosen])
+    return assemble(view, layers, hidden=hidden, tied=False)
+
+
 EXPERTS_BY_LAYER: Final = {
     "llama4": read_llama4,
     "llama4_text": read_llama4,
     "mimo_v2_flash": read_mimo_v2,
     "ernie4_5_moe": read_ernie4_5_moe,
+    "exaone_moe": read_exaone_moe,
+    "hunyuan_v1_moe": read_hunyuan_v1_moe,
+    "solar_open": read_solar_open,
     "step3p5": read_step,
     "step3p7": read_step,
 }
