@@ -37,11 +37,11 @@ Errors = Mapping[str, float]
 # What engines take beside the passes, as standard deviations of ln(measured / predicted), so that 90 % of the
 # 873 usable rows of AIConfigurator's silicon_sample.csv (https://github.com/ai-dynamo/aiconfigurator) lie
 # inside, predicted as closed systems without anything known of their hosts. Leaving out each of the 33
-# sources in turn gives 0.13 to 0.16 and holds 90 % of the rows left out. Engines of other makers and versions
+# sources in turn gives 0.13 to 0.16 and holds 89 % of the rows left out. Engines of other makers and versions
 # than those of the constants are among them. Shared by all steps of an engine, with drafts or without, so
 # that it drops out of their ratio.
 SERVED_LOG_SD: Final = 0.15
-# Waits of clients for the first token, but those for a place in the engine: 0.59 to 0.74, and again 90 %.
+# Waits of clients for the first token, but those for a place in the engine: 0.58 to 0.73, and 90 %.
 # They are longer than predicted by 1.25 times in the median. With hosts known (rooflines.serving.host), 0.40
 # would do.
 FIRST_TOKEN_LOG_SD: Final = 0.68
