@@ -19,7 +19,7 @@ from rooflines.speculation.acceptance_text import parse_rates
 from rooflines.speculation.crossover import end_of, search_batches
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
-from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
+from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_pareto
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
@@ -250,4 +250,4 @@ def cycle_breakdown() -> Columns:
 
 def pareto() -> Columns:
     """Tokens per second of a card against tokens per second of a user, batch by batch."""
-    return as_columns(make_capacity(PARETO_QUESTION).pareto)
+    return as_columns(make_pareto(PARETO_QUESTION))
