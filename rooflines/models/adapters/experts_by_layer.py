@@ -92,6 +92,10 @@ def read_mimo_v2(view: ConfigView) -> ModelSpec:
     """
     hidden, length = view.size("hidden_size"), layer_count(view)
     windowed = view.items("hybrid_layer_pattern", length, zero_or_one)
+    if view.has("layer_types"):  # transformers 5 says it twice
+        kinds = view.choices("layer_types", length, LAYER_TYPES)
+        if [kind == "window" for kind in kinds] != list(windowed):
+            raise view.wrong("layer_types", "what hybrid_layer_pattern says")
     bias = view.flag("attention_bias", default=False)
     before = view.optional_size("sliding_window_size")
     window = before + 1 if before else view.size("sliding_window")

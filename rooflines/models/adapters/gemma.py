@@ -139,10 +139,15 @@ def _gemma4_mixer(view: ConfigView, kind: str, reach: Reach, heads: int, *, shar
     """Local layers have the usual head geometry; global ones their own, and may drop the value matrix."""
     bias = view.flag("attention_bias", default=False)
     same = view.flag("attention_k_eq_v", default=False)
-    view.disregard("global_head_dim", "num_global_key_value_heads")
+    view.disregard("global_head_dim", "num_global_key_value_heads", "per_layer_config")
     local = kind == "window"
-    kv_heads = None if local or not same else view.optional_size("num_global_key_value_heads")
-    size = view.size("head_dim") if local else view.size("global_head_dim")
+    if local:
+        size, kv_heads = view.size("head_dim"), None
+    elif view.has("per_layer_config"):
+        size, kv_heads = _gemma4_listed(view)
+    else:
+        size = view.size("global_head_dim")
+        kv_heads = view.optional_size("num_global_key_value_heads") if same else None
     return Attention(
         query_heads=heads,
         kv_heads=kv_heads or view.size("num_key_value_heads"),
@@ -155,6 +160,19 @@ def _gemma4_mixer(view: ConfigView, kind: str, reach: Reach, heads: int, *, shar
         value_is_key=same and not local,
         shared_kv=shared,
     )
+
+
+def _gemma4_listed(view: ConfigView) -> tuple[int, int | None]:
+    """Head size and KV heads of the global layers, as transformers 5 saves them, layer by layer."""
+    listed = view.level("per_layer_config")
+    given = [listed.level(layer) for layer in listed.data]
+    kinds = view.value("layer_types") or []
+    full = [index for index, kind in enumerate(kinds) if kind == "full_attention"]
+    names = [int(layer) if layer.isdecimal() else -1 for layer in listed.data]
+    found = {(one.size("head_dim"), one.optional_size("num_key_value_heads")) for one in given}
+    if sorted(names) != full or len(found) != 1 or any(one.unread() for one in given):
+        raise view.unsupported("per_layer_config", "other than one head geometry for all global layers")
+    return found.pop()
 
 
 def _gemma4_blocks(view: ConfigView, *, shared: bool) -> tuple[Block, ...]:

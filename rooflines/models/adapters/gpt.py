@@ -73,6 +73,8 @@ def read_gpt_bigcode(view: ConfigView) -> ModelSpec:
     """GPT-BigCode: GPT-2 with one key/value head where `multi_query` says so (the class's default)."""
     hidden, heads, length, width = _gpt_sizes(view)
     kv_heads = 1 if view.flag("multi_query", default=True) else heads
+    if view.has("num_key_value_heads") and view.size("num_key_value_heads") != kv_heads:
+        raise view.wrong("num_key_value_heads", f"{kv_heads}, as multi_query says")
     layers = _uniform(
         length,
         _multi_head(view, hidden, heads, bias=True, kv_heads=kv_heads),

@@ -88,13 +88,22 @@ def read_deepseek_v3(view: ConfigView) -> ModelSpec:
 
 def read_deepseek_v32(view: ConfigView) -> ModelSpec:
     """DeepSeek-V3.2: an indexer chooses the positions that attention reads."""
-    mixers = [latent_attention(view, _indexer(view, own=True))] * layer_count(view)
+    length = layer_count(view)
+    _all_indexed(view, length)
+    mixers = [latent_attention(view, _indexer(view, own=True))] * length
     return _deepseek(view, mixers, correction_bias=True, mtp_copies=True)
+
+
+def _all_indexed(view: ConfigView, length: int) -> None:
+    """Read the list of layers that transformers 5 writes: all are alike."""
+    if view.has("layer_types"):
+        view.choices("layer_types", length, {"indexed_attention": True})
 
 
 def read_glm_moe_dsa(view: ConfigView) -> ModelSpec:
     """GLM-5: as DeepSeek-V3.2; layers of `indexer_types` ``shared`` reuse an earlier layer's choice."""
     length = layer_count(view)
+    _all_indexed(view, length)
     owned: tuple[bool, ...] = (True,) * length
     if view.has("indexer_types"):
         owned = view.choices("indexer_types", length, {"full": True, "shared": False})
