@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Annotated, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from rooflines.facts import Fact
 from rooflines.measurement.schema import Count, Positive, Step
@@ -16,6 +17,7 @@ SCHEMA_VERSION: Final = 1
 
 # Digits that survive from counters and logs; more would be noise of the division.
 _DIGITS: Final = 8
+Setting = str | int | float | bool | None
 
 
 class AcceptanceRecord(Fact):
@@ -118,11 +120,20 @@ class Imported(Fact):
     source: str
     versions: dict[str, str] = Field(default_factory=dict)
     created: str = ""
-    settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    settings: dict[str, Setting] = Field(default_factory=dict)
     acceptance: tuple[AcceptanceRecord, ...] = ()
     serving: tuple[ServingRecord, ...] = ()
     steps: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @field_validator("settings", mode="after")
+    @classmethod
+    def _writable(cls, settings: dict[str, Setting]) -> dict[str, Setting]:
+        """JSON has no infinity, which Python writes for a request rate without limit."""
+        return {
+            key: str(value) if isinstance(value, float) and not isfinite(value) else value
+            for key, value in settings.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)

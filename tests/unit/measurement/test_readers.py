@@ -467,3 +467,15 @@ def test_what_cannot_be_read_or_has_no_place_is_refused(tmp_path):
         import_file("llama-log", SAMPLES / "llama-server-old.log", draft_length=0)
     with pytest.raises(FileFormatError, match="looks like no known output"):
         recognise("good morning", "letter.txt")
+
+
+@pytest.mark.parametrize("rate", ["Infinity", "1e999"])
+def test_a_request_rate_without_limit_can_be_written_as_json(tmp_path, rate):
+    text = (SAMPLES / "vllm-serve.json").read_text(encoding="utf-8")
+    record = json.loads(text.splitlines()[0])
+    record["request_rate"] = "RATE"
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(record).replace('"RATE"', rate), encoding="utf-8")
+    found = import_file("vllm-serve", file)
+    assert found.settings["request_rate"] == "inf"
+    json.dumps(found.model_dump(mode="json"), allow_nan=False)
