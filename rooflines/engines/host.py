@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rooflines.errors import UnknownNameError
+from rooflines.speculation.host import CycleHost
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,32 +22,23 @@ class HostTime:
     Attributes:
         engine: name, with the mode of scheduling where that decides.
         kinds: drafters that it was measured with; empty where any would do.
-        plain_s: of one plain decode step (s).
-        cycle_s: of one cycle of draft and verify (s).
+        time: what it adds to steps and cycles.
         measured_by: key of the source in tables of speedups; empty where it is no source of them.
         basis: ``measured``, ``derived`` where our own device times were taken off a measured one, or
             ``assumed`` where it is another engine's figure.
         source: where it can be read.
         note: what it means.
-        sequence_s: of one cycle for each sequence of the batch (s).
-        layer_s: of one layer of a pass that the host launches kernel by kernel (s); such a pass takes the
-            longer of this and the device's time; 0 where graphs are replayed.
-        pass_s: of such a pass beside its layers (s).
         device: profile id of what it was measured on; empty where that is not stated.
         ranks: devices that the model was split over.
     """
 
     engine: str
     kinds: tuple[str, ...]
-    plain_s: float
-    cycle_s: float
+    time: CycleHost
     measured_by: str
     basis: str
     source: str
     note: str
-    sequence_s: float = 0.0
-    layer_s: float = 0.0
-    pass_s: float = 0.0
     device: str = ""
     ranks: int = 1
 
@@ -74,8 +66,7 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     HostTime(
         "vllm",
         (),
-        _VLLM_STEP_S,
-        _VLLM_STEP_S,
+        CycleHost(plain_s=_VLLM_STEP_S, cycle_s=_VLLM_STEP_S),
         "specdecodebench2026",
         "measured",
         _SIMULATOR,
@@ -84,21 +75,18 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     HostTime(
         "sglang",
         ("dflash", "dspark"),
-        0.0,
-        _ALONE_S - _PER_SEQUENCE_S,
+        CycleHost(cycle_s=_ALONE_S - _PER_SEQUENCE_S, sequence_s=_PER_SEQUENCE_S),
         "",
         "measured",
         "https://github.com/sgl-project/sglang/pull/23000",
         "what version 2 of speculation hides of the cycle of version 1, by batch; plain steps overlap",
-        sequence_s=_PER_SEQUENCE_S,
         device="b200-sxm-180gb",
     ),
     # Of a cycle of version 1, version 2 hid 1.11 ms on one device and 1.96 ms on eight, which have to agree.
     HostTime(
         "sglang",
         _EAGLES,
-        0.0,
-        _exposed_s(1, (2.99, 3.01), (246.80, 273.43)),
+        CycleHost(cycle_s=_exposed_s(1, (2.99, 3.01), (246.80, 273.43))),
         "",
         "measured",
         "https://github.com/sgl-project/sglang/pull/11398",
@@ -107,8 +95,7 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     HostTime(
         "sglang",
         _EAGLES,
-        0.0,
-        _exposed_s(1, (2.296, 2.296), (140.52, 159.71)),
+        CycleHost(cycle_s=_exposed_s(1, (2.296, 2.296), (140.52, 159.71))),
         "",
         "measured",
         "https://github.com/sgl-project/sglang/pull/12128",
@@ -120,39 +107,31 @@ HOST_TIMES: Final[tuple[HostTime, ...]] = (
     HostTime(
         "sglang-overlap",
         (),
-        0.0,
-        0.97e-3,
+        CycleHost(cycle_s=0.97e-3, sequence_s=0.056e-3),
         "",
         "derived",
         "https://github.com/sgl-project/sglang/pull/23000",
         "what a cycle of version 2 takes beyond the device's time as predicted here",
-        sequence_s=0.056e-3,
         device="b200-sxm-180gb",
     ),
     # Figure 3: DFlash drafts of 1, 3 and 5 layers take 2, 4 and 5 to 6 ms: 0.9 ms a layer and 1.1 ms beside.
     HostTime(
         "transformers",
         (),
-        0.0,
-        0.0,
+        CycleHost(layer_s=0.9e-3, pass_s=1.1e-3),
         "dflash2026",
         "measured",
         "https://arxiv.org/abs/2602.06036, figure 3 (bars read off)",
         "Transformers on an H200, kernel by kernel",
-        layer_s=0.9e-3,
-        pass_s=1.1e-3,
     ),
     HostTime(
         "transformers",
         (),
-        0.0,
-        0.0,
+        CycleHost(layer_s=_CAST_LAYER_S, pass_s=2.75e-3 - 5 * _CAST_LAYER_S),
         "cast2026",
         "measured",
         "https://github.com/js-lee-AI/CAST, data/ (MIT)",
         "Transformers on an RTX PRO 6000, kernel by kernel",
-        layer_s=_CAST_LAYER_S,
-        pass_s=2.75e-3 - 5 * _CAST_LAYER_S,
     ),
 )
 # Attention kernels of a layer over a tree: SGLang attends to cached positions and to the tree apart and

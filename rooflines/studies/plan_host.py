@@ -46,15 +46,11 @@ def host_of(text: str, drafter: str, target: Deployment) -> GivenHost:
             ranks=target.parallelism.tensor,
         )
         if stated is not None:
-            return GivenHost(_cycle_host(stated), stated)
+            return GivenHost(stated.time, stated)
     try:
         return GivenHost(CycleHost(cycle_s=parse_quantity(text, "s")), None)
     except UnitError as error:
         raise InputError(f"host time per cycle: {error}, or name an engine: {', '.join(known)}") from None
-
-
-def _cycle_host(stated: HostTime) -> CycleHost:
-    return CycleHost(stated.plain_s, stated.cycle_s, stated.sequence_s, stated.layer_s, stated.pass_s)
 
 
 def require_priced(hosts: Sequence[GivenHost], *, measured: bool) -> None:
@@ -80,10 +76,11 @@ def _words(one: HostTime) -> str:
     def each(seconds: float, of: str) -> str:
         return f"{format_quantity(seconds, 's')} a {of}"
 
-    if one.layer_s:
-        parts = f"passes take {each(one.layer_s, 'layer')} and {format_quantity(one.pass_s, 's')} at least"
+    time = one.time
+    if time.layer_s:
+        parts = f"passes take {each(time.layer_s, 'layer')} and {format_quantity(time.pass_s, 's')} at least"
     else:
-        sequence = f" and {format_quantity(one.sequence_s, 's')} a sequence" if one.sequence_s else ""
-        parts = f"{each(one.plain_s, 'plain step')}, {each(one.cycle_s, 'cycle')}{sequence}"
+        sequence = f" and {format_quantity(time.sequence_s, 's')} a sequence" if time.sequence_s else ""
+        parts = f"{each(time.plain_s, 'plain step')}, {each(time.cycle_s, 'cycle')}{sequence}"
     of = f" with {' or '.join(one.kinds)}" if one.kinds else ""
     return f"host of {one.engine}{of}: {parts} ({one.basis}: {one.note}; {one.source})"

@@ -24,6 +24,6 @@ def test_sglangs_overlapped_cycles(batch, tau, rate):
     device_s = float(np.asarray(times.draft.seconds + times.verify.seconds))
     prompts_s = tau * batch * float(np.asarray(target.prefill(1.0, 512.0).seconds)) / 1024
     cycle_s = batch * tau / rate
-    host = host_time("sglang-overlap")
+    host = host_time("sglang-overlap").time
     stated_s = host.cycle_s + batch * host.sequence_s
     assert device_s + prompts_s + stated_s == pytest.approx(cycle_s, rel=0.10)

@@ -98,7 +98,7 @@ def dflash_speedups(overhead_s):
 
 
 def test_dflash_loses_its_edge_where_published():
-    host = host_time("sglang", "dflash2026", "dflash", "b200-sxm-180gb")
+    host = host_time("sglang", "dflash2026", "dflash", "b200-sxm-180gb").time
     predicted = dflash_speedups(host.cycle_s + host.sequence_s * BATCHES)
     assert [predicted[batch - 1] for batch in DFLASH] == pytest.approx(list(DFLASH.values()), rel=0.12)
     for batch, speedup in list(DFLASH.items())[1:]:

@@ -51,9 +51,8 @@ def points(curves):
         sd = log_sd("h100-sxm5-80gb", "eagle3", f"accepted-length:{tau}@3", 3, host=step, context=context)
         for batch, speedup in published.items():
             yield math.log(speedup / predicted[batch - 1]), sd(batch)
-    known = host_time("sglang", "dflash2026", "dflash", "b200-sxm-180gb")
-    predicted = curves.dflash_speedups(known.cycle_s + known.sequence_s * curves.BATCHES)
-    host = CycleHost(cycle_s=known.cycle_s, sequence_s=known.sequence_s)
+    host = host_time("sglang", "dflash2026", "dflash", "b200-sxm-180gb").time
+    predicted = curves.dflash_speedups(host.cycle_s + host.sequence_s * curves.BATCHES)
     sd = log_sd("b200-sxm-180gb", "dflash:block=10", "accepted-length:4.32@9", 9, host=host, context=400)
     for batch, speedup in curves.DFLASH.items():
         yield math.log(speedup / predicted[batch - 1]), sd(batch)

@@ -27,9 +27,11 @@ from rooflines.models.readers import read_model
 from rooflines.models.spec import MixtureOfExperts
 from rooflines.serving.memory import memory_fit
 from rooflines.speculation.acceptance_text import parse_rates
-from rooflines.speculation.cycle import Cycle, CycleTimes, cycle, cycle_times
+from rooflines.speculation.branches import Rates
+from rooflines.speculation.cycle import CycleTimes, cycle, cycle_times
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.drafters.registry import make_drafter
+from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
@@ -61,8 +63,6 @@ ASSUMPTIONS: Final = (
     "kernels as measured with the row's engine on that device, where anybody has",
     "host time of the engine only where another source than the row's states it",
 )
-# Passes that a drafter launches for a draft of gamma tokens, where the host launches kernel by kernel.
-_STEPPED: Final = ("independent", "eagle", "eagle2", "eagle3", "mtp")
 
 MachineOf = Callable[[str, str], Machine]  # (profile id, calibration or "auto")
 
@@ -135,19 +135,21 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
     target, drafter = _deployment(claim, machine_of(claim.device, calibration))
     context = CONTEXT if claim.context is None else claim.context
     times = cycle_times(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
-    bare = cycle(times, parse_rates(claim.acceptance))
-    host = _host(claim, target.parallelism.tensor)
-    step_s, draft_s, verify_s = _launched(bare, claim, target, host)
+    rates = parse_rates(claim.acceptance)
+    bare = cycle(times, rates)
+    stated = _host(claim, target.parallelism.tensor)
+    host = DEVICE_ALONE if stated is None else stated.time
+    step_s, draft_s, verify_s = _launched_s(times, rates, host)
     unpacked_s = step_s * _row_cost(claim, float(np.asarray(bare.verify_width)))
     parts = Parts(
         tokens_per_cycle=float(np.asarray(bare.tokens_per_cycle)),
         step_s=step_s,
         draft_s=draft_s,
         verify_s=max(verify_s, unpacked_s) + _tree_s(times, claim, target) + _copied_s(times, claim),
-        plain_host_s=0.0 if host is None else host.plain_s,
-        cycle_host_s=0.0 if host is None else host.cycle_s + claim.batch * host.sequence_s,
+        plain_host_s=float(host.plain_s),
+        cycle_host_s=float(np.asarray(host.outside_s(claim.batch, claim.proposal.draft_length))),
         prompt_s=_prompt_s(claim, target),
-        launched=host is not None and host.layer_s > 0,
+        launched=host.layer_s > 0,
         unpacked=unpacked_s > verify_s,
         shared_log_sd=_shared_log_sd(claim, target, drafter, context),
     )
@@ -159,7 +161,7 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
         high=float(np.asarray(high)),
         bare_speedup=float(np.asarray(bare.speedup)),
         tensor=target.parallelism.tensor,
-        host=host,
+        host=stated,
         basis=target.machine.basis,
     )
 
@@ -208,22 +210,20 @@ def _host(claim: Claim, ranks: int) -> HostTime | None:
         return None
 
 
-def _launched(
-    bare: Cycle, claim: Claim, target: Deployment, host: HostTime | None
-) -> tuple[float, float, float]:
-    """Step, draft and verify (s); a pass launched kernel by kernel takes the host's time if longer."""
-    step_s, draft_s, verify_s = (
-        float(np.asarray(value)) for value in (bare.target_step_s, bare.draft_s, bare.verify_s)
+def _launched_s(times: CycleTimes, rates: Rates, host: CycleHost) -> tuple[float, float, float]:
+    """Step, draft and verify (s), each pass as the host launches it; what runs outside them is left out."""
+    launched = replace(
+        times,
+        target=host.launched(times.target),
+        draft=host.drawn(times.draft),
+        verify=host.launched(times.verify),
     )
-    if host is None or not host.layer_s:
-        return step_s, draft_s, verify_s
-    launched_s = host.pass_s + len(target.model.layers) * host.layer_s
-    kind = claim.proposal.kind
-    passes = claim.proposal.draft_length if kind in _STEPPED else 1
-    drafting_s = passes * (host.pass_s + _layers(claim) * host.layer_s)
-    if kind in ("ngram", "medusa"):
-        drafting_s = 0.0
-    return max(step_s, launched_s), max(draft_s, drafting_s), max(verify_s, launched_s)
+    outcome = cycle(launched, rates)
+    return (
+        float(np.asarray(outcome.target_step_s)),
+        float(np.asarray(outcome.draft_s)),
+        float(np.asarray(outcome.verify_s)),
+    )
 
 
 def _row_cost(claim: Claim, verify_width: float) -> float:
@@ -253,14 +253,6 @@ def _copied_s(times: CycleTimes, claim: Claim) -> float:
     # A plain step reads and writes each state once, as the copy does.
     recurrent = (one for one in times.target.operators if one.operator.kind == "recurrent")
     return sum(float(np.asarray(one.memory_s)) for one in recurrent)
-
-
-def _layers(claim: Claim) -> int:
-    """Layers of a drafter's pass: those of an independent model, five of a block drafter, one of a head."""
-    kind, _, model = claim.proposal.text.partition(":")
-    if kind == "independent":
-        return len(read_model(model).layers)
-    return 5 if kind in ("dflash", "dspark") else 1
 
 
 def _prompt_s(claim: Claim, target: Deployment) -> float:

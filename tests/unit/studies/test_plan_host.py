@@ -48,7 +48,7 @@ def test_of_several_times_the_one_measured_most_alike_is_taken():
     alone = host_of("sglang", "eagle3:depth=3", TARGET).stated
     split = host_of("sglang", "eagle3", served_target(replace(QUESTION, tensor_parallel=8))).stated
     assert (alone.ranks, split.ranks) == (1, 8)
-    assert split.cycle_s > alone.cycle_s
+    assert split.time.cycle_s > alone.time.cycle_s
 
 
 @pytest.mark.parametrize("text", ["vlm", "3", "5 GB", "-1 ms"])
@@ -59,7 +59,7 @@ def test_what_is_neither_is_refused_with_both(text):
 
 def test_vllm_waits_between_plain_steps_as_between_cycles(bare):
     plan = make_plan(replace(QUESTION, cycle_overhead="vllm"))
-    step_s = host_time("vllm").plain_s
+    step_s = host_time("vllm").time.plain_s
     for one, other in zip(bare.rows, plan.rows, strict=True):
         assert other["target_step_s"] == pytest.approx(one["target_step_s"] + step_s)
         assert other["overhead_s"] == pytest.approx(step_s)
@@ -72,8 +72,8 @@ def test_each_drafter_has_what_was_measured_with_its_kind(bare):
     plan = make_plan(replace(QUESTION, cycle_overhead="sglang"))
     rows = {(row["drafter"], row["batch"]): row for row in plan.rows if row["draft_length"]}
     dflash, other = host_time("sglang", kind="dflash"), host_time("sglang", kind="eagle3")
-    assert rows["eagle3", 32]["overhead_s"] == pytest.approx(other.cycle_s)
-    assert rows["dflash", 32]["overhead_s"] == pytest.approx(dflash.cycle_s + 32 * dflash.sequence_s)
+    assert rows["eagle3", 32]["overhead_s"] == pytest.approx(other.time.cycle_s)
+    assert rows["dflash", 32]["overhead_s"] == pytest.approx(dflash.time.cycle_s + 32 * dflash.time.sequence_s)
     assert dflash.source in plan.basis
     assert other.source in plan.basis
     assert plan.rows[0]["target_step_s"] == bare.rows[0]["target_step_s"]

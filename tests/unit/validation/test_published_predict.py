@@ -194,7 +194,7 @@ def test_rows_of_quantised_weights_cost_more_in_llama_cpp():
 
 def test_passes_that_the_host_launches_take_its_time():
     row = claim(source="cast2026")
-    found, host = predict_claim(row, machine), host_time("transformers", "cast2026")
+    found, host = predict_claim(row, machine), host_time("transformers", "cast2026").time
     assert found.parts.step_s == pytest.approx(host.pass_s + 36 * host.layer_s)
     assert found.parts.verify_s == found.parts.step_s
     assert found.parts.draft_s == pytest.approx(host.pass_s + 5 * host.layer_s)
