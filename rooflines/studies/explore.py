@@ -25,9 +25,9 @@ from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.closed_form import break_even_cost_ratio, constant_acceptance
 from rooflines.speculation.drafters.registry import KINDS, make_drafter
 from rooflines.studies.intensity import time_phase
-from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, narrowed, plan_for
+from rooflines.studies.plan import LARGEST_SEARCHED, Plan, PlanQuestion, narrowed, plan_for, served_target
 from rooflines.studies.roofline import EVERYTHING, Roof, roofs
-from rooflines.studies.serve import make_deployment, make_machine
+from rooflines.studies.serve import make_machine
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import OperatorTime, PassTime
@@ -234,16 +234,8 @@ def _planned(question: PlanQuestion, model: ModelSpec | None) -> tuple[Deploymen
 
 
 def _target(question: PlanQuestion, model: ModelSpec | None) -> Deployment:
-    return make_deployment(
-        model if model is not None else question.target,
-        _machine(question.hardware, question.calibration, question.overhead),
-        weight_dtype=question.weight_dtype,
-        kv_dtype=question.kv_dtype,
-        tensor=question.tensor_parallel,
-        expert=question.expert_parallel,
-        routing=question.routing,
-        encoder_positions=question.encoder_positions,
-    )
+    machine = _machine(question.hardware, question.calibration, question.overhead)
+    return served_target(question, model, machine)
 
 
 @lru_cache(maxsize=64)

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from rooflines.costs.routing import DEFAULT_ROUTING
 from rooflines.errors import InputError
+from rooflines.models.spec import ModelSpec
 from rooflines.rows import as_columns
 from rooflines.serving.memory import DEFAULT_RESERVE
 from rooflines.speculation.branches import BranchAcceptance
@@ -20,6 +22,7 @@ from rooflines.studies.plan_steps import timing_of
 from rooflines.studies.plan_words import answer_text, cycle_words
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.deployment import Deployment
+from rooflines.timing.machine import Machine
 
 __all__ = ["LARGEST_SEARCHED", "LONGEST_CONTEXT", "Plan", "PlanQuestion", "make_plan"]
 
@@ -82,7 +85,7 @@ class PlanQuestion:
     steps: str | None = None
     memory_reserve: float = DEFAULT_RESERVE
     expert_parallel: int = 1
-    routing: str = "uniform"
+    routing: str = DEFAULT_ROUTING
     encoder_positions: int | None = None
     verify_length: int | None = None
     adaptive_verify: bool = False
@@ -190,15 +193,24 @@ def make_plan(question: PlanQuestion) -> Plan:
     return plan_for(question, served_target(question))
 
 
-def served_target(question: PlanQuestion) -> Deployment:
+def served_target(
+    question: PlanQuestion, model: ModelSpec | None = None, machine: Machine | None = None
+) -> Deployment:
     """The target as a question has it served.
+
+    Args:
+        question: names model and device, and says how the model is served.
+        model: the target where it was read already.
+        machine: the device with its constants where it was made already.
 
     Raises:
         RooflinesError: unknown names, impossible numbers, degrees that do not divide.
     """
     return make_deployment(
-        question.target,
-        make_machine(question.hardware, question.calibration, question.overhead),
+        question.target if model is None else model,
+        make_machine(question.hardware, question.calibration, question.overhead)
+        if machine is None
+        else machine,
         weight_dtype=question.weight_dtype,
         kv_dtype=question.kv_dtype,
         tensor=question.tensor_parallel,
