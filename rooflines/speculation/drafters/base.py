@@ -119,6 +119,20 @@ class Stepping(Protocol):
         """The same drafter with measured steps."""
 
 
+class Uncached:
+    """What drafters without a cache of their own answer about it."""
+
+    __slots__ = ()
+
+    def prefill(self, new_tokens: Number, context: Number) -> Number:
+        """None: nothing is cached of a prompt."""
+        return 0.0 * np.asarray(new_tokens) * context
+
+    def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
+        """None."""
+        return 0.0 * np.asarray(batch) * context
+
+
 # What a stepping drafter says of its parameter `steps`.
 STEPS: Final = "file with measured steps of what drafts (default: its constants), see --steps of a plan"
 

@@ -24,7 +24,7 @@ from rooflines.timing.deployment import Deployment
 
 @dataclass(frozen=True, slots=True)
 class MedusaDrafter(HeadDrafter):
-    """Heads side by side on one position."""
+    """Heads side by side on one position; they attend to nothing, so that nothing is cached."""
 
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
         """Price one head, as often as heads are used; the head of plain decoding is the target's own.
@@ -41,14 +41,6 @@ class MedusaDrafter(HeadDrafter):
         heads = np.asarray(draft_length, dtype=float)
         used = Repeated(heads, self.head.inside([*one, *self.head.choice(batch, shape)]))
         return grown((used,), heads, self.tree)
-
-    def prefill(self, new_tokens: Number, context: Number) -> Number:
-        """None: heads attend to nothing."""
-        return 0.0 * np.asarray(new_tokens) * context
-
-    def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
-        """None: heads attend to nothing."""
-        return 0.0 * np.asarray(batch) * context
 
 
 def _make(model: str | None, parameters: Mapping[str, str], target: Deployment) -> Drafter:

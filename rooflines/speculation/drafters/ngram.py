@@ -25,6 +25,7 @@ from rooflines.speculation.drafters.base import (
     Drafter,
     Repeated,
     Spent,
+    Uncached,
     chain,
     drafting,
     possible_lengths,
@@ -38,7 +39,7 @@ _SHARE_OF_VERIFY: Final = 0.005875
 
 
 @dataclass(frozen=True, slots=True)
-class LookupDrafter:
+class LookupDrafter(Uncached):
     """A lookup on the host.
 
     Attributes:
@@ -70,17 +71,9 @@ class LookupDrafter:
             spent = self.host_s * np.asarray(batch, dtype=float) * drafting(gamma)
         return replace(chain(spent, gamma), proposals=self.proposals)
 
-    def prefill(self, new_tokens: Number, context: Number) -> Number:
-        """None."""
-        return 0.0 * np.asarray(new_tokens) * context
-
     def weight_bytes(self) -> float:
         """None."""
         return 0.0
-
-    def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
-        """None."""
-        return 0.0 * np.asarray(batch) * context
 
     def warnings(self) -> tuple[str, ...]:
         """Where the time of the lookup comes from, and that every cycle is taken to find something."""

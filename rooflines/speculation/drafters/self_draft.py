@@ -9,13 +9,13 @@ from typing import Self
 import numpy as np
 
 from rooflines.costs.cost import Number
-from rooflines.speculation.drafters.base import Draft, Repeated, chain, possible_lengths
+from rooflines.speculation.drafters.base import Draft, Repeated, Uncached, chain, possible_lengths
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.step_times import StepTimer
 
 
 @dataclass(frozen=True, slots=True)
-class SelfDrafter:
+class SelfDrafter(Uncached):
     """A cheaper form of the target that shares its cache.
 
     Attributes:
@@ -47,17 +47,9 @@ class SelfDrafter:
         """The same drafter with measured steps."""
         return replace(self, steps=steps)
 
-    def prefill(self, new_tokens: Number, context: Number) -> Number:
-        """None: the target fills the cache."""
-        return 0.0 * np.asarray(new_tokens) * context
-
     def weight_bytes(self) -> float:
         """Beside the target's (bytes)."""
         return self.own_weight_bytes
-
-    def kv_cache_bytes(self, batch: Number, context: Number) -> Number:
-        """None: it uses the target's."""
-        return 0.0 * np.asarray(batch) * context
 
     def warnings(self) -> tuple[str, ...]:
         """None."""
