@@ -187,16 +187,12 @@ def step_curve(engine: Engine, workload: Workload) -> StepCurve:
         none = np.zeros((most + 1, weights.size))
         return StepCurve(step_s, tokens, lengths, none, none, weights, np.zeros(most + 1), most, engine.host)
     probes = np.unique(np.concatenate([[0.0, 1.0], np.geomspace(1, most, _CHUNK_BATCHES).round()]))
-    priced = [_prompts_at(engine, workload, prompts, int(batch), lengths) for batch in probes]
+    priced = _prompts_at(engine, workload, prompts, probes, lengths[probes.astype(np.int64)])
     every = np.arange(most + 1, dtype=float)
-
-    def between(values: list[Array]) -> Array:
-        stacked = np.stack(values)
-        return np.stack([np.interp(every, probes, stacked[:, k]) for k in range(stacked.shape[1])], axis=1)
-
-    share = np.interp(every, probes, [float(fill @ weights) for _, _, fill in priced])
-    extras, chunks = between([extra for extra, _, _ in priced]), between([count for _, count, _ in priced])
-    return StepCurve(step_s, tokens, lengths, extras, chunks, weights, share, most, engine.host)
+    extras, chunks, filled = (
+        np.stack([np.interp(every, probes, kind) for kind in values.T], axis=1) for values in priced
+    )
+    return StepCurve(step_s, tokens, lengths, extras, chunks, weights, filled @ weights, most, engine.host)
 
 
 def _decode_steps(engine: Engine, context: float, batches: Array) -> tuple[Array, Array, Array]:
@@ -232,38 +228,68 @@ def _decode_steps(engine: Engine, context: float, batches: Array) -> tuple[Array
 
 
 def _prompts_at(
-    engine: Engine, workload: Workload, prompts: Array, batch: int, lengths: Array
+    engine: Engine, workload: Workload, prompts: Array, batches: Array, lengths: Array
 ) -> tuple[Array, Array, Array]:
-    """What prompts add to steps of one batch: extra time, chunks, full chunks; shape (K,) each."""
-    target, context = engine.target, workload.mean_context
-    width, ancestors = 1.0, None
-    # An engine that does not draft at this load does not fill the drafter's cache either.
-    drafter = engine.drafter if lengths[batch] > 0 else None
-    if drafter is not None and batch:
-        draft = drafter.draft(float(batch), context, float(lengths[batch]))
-        width = float(np.asarray(draft.sent_width()))
-        ancestors = draft.ancestors
-    room = engine.batched_tokens - batch * width
-    if room < 1:
-        raise InputError(
-            f"{batch} sequences of {width:g} positions fill the {engine.batched_tokens} tokens of a step, so "
-            "that no prompt can start: allow more tokens or fewer sequences"
-        )
+    """What prompts add to steps: extra time (s), chunks, full chunks; shape (P, K) each.
+
+    Args:
+        engine: as it is served.
+        workload: what it serves.
+        prompts: shape (K,), lengths (tokens).
+        batches: shape (P,), sequences that are decoded; 0 is an idle engine.
+        lengths: shape (P,), draft length at each. Without drafts the drafter's cache is not filled either.
+    """
+    widths, ancestors = _widths(engine, workload.mean_context, batches, lengths)
+    room = _room(engine, batches, widths)
     cached = np.floor(workload.prefix_hit * prompts)
     new = np.maximum(prompts - cached, 1.0)
-    count = np.ceil(new / room)
-    owner = np.repeat(np.arange(prompts.size), count.astype(np.int64))
-    index = np.arange(owner.size) - np.repeat(np.cumsum(count) - count, count.astype(np.int64))
-    sizes = np.minimum(new[owner] - index * room, room)
-    before = cached[owner] + index * room
+    filled = new / room[:, None]
+    count = np.ceil(filled)
+    # All chunks of all prompts at all batches in one row: where each belongs, and its place in its prompt.
+    chunks = count.ravel().astype(np.int64)
+    owner = np.repeat(np.arange(chunks.size), chunks)
+    index = np.arange(owner.size) - np.repeat(np.cumsum(chunks) - chunks, chunks)
+    at, kind = np.divmod(owner, prompts.size)
+    sizes = np.minimum(new[kind] - index * room[at], room[at])
+    before = cached[kind] + index * room[at]
+    target = engine.target
     chunk = target.prefill(1.0, sizes, before)
-    if batch:
-        step = target.verify(float(batch), context, width, ancestors)
-        extra = chunk_extra_s(step, chunk, target.machine)
-    else:
-        extra = chunk.seconds
-    if drafter is not None:
-        extra = extra + drafter.prefill(sizes, before)
-    extras = np.zeros(prompts.size)
-    np.add.at(extras, owner, np.broadcast_to(extra, owner.shape))
-    return extras, count, new / room
+    step = target.verify(
+        np.maximum(batches, 1.0)[at],
+        workload.mean_context,
+        widths[at],
+        None if ancestors is None else ancestors[at],
+    )
+    extra = np.where(batches[at] > 0, chunk_extra_s(step, chunk, target.machine), chunk.seconds)
+    if engine.drafter is not None:
+        extra = extra + np.where(lengths[at] > 0, engine.drafter.prefill(sizes, before), 0.0)
+    extras = np.zeros(count.shape)
+    np.add.at(extras, (at, kind), extra)
+    return extras, count, filled
+
+
+def _widths(engine: Engine, context: float, batches: Array, lengths: Array) -> tuple[Array, Array | None]:
+    """Positions of a sequence in a step, and the pairs among those of a tree; shape (P,) each."""
+    plain = np.ones(batches.shape)
+    if engine.drafter is None:
+        return plain, None
+    draft = engine.drafter.draft(np.maximum(batches, 1.0), context, lengths)
+    drafting = (batches > 0) & (lengths > 0)
+    widths = np.where(drafting, draft.sent_width(), plain)
+    return widths, None if draft.ancestors is None else np.where(drafting, draft.ancestors, plain)
+
+
+def _room(engine: Engine, batches: Array, widths: Array) -> Array:
+    """Positions that are left for prompts beside each batch; shape (P,).
+
+    Raises:
+        InputError: none.
+    """
+    room = engine.batched_tokens - batches * widths
+    if np.any(room < 1):
+        full = int(np.argmax(room < 1))
+        raise InputError(
+            f"{batches[full]:.0f} sequences of {widths[full]:g} positions fill the {engine.batched_tokens} "
+            "tokens of a step, so that no prompt can start: allow more tokens or fewer sequences"
+        )
+    return np.asarray(room)

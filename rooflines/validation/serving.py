@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -126,9 +127,10 @@ def predict_serving(
             seen.add(repeated)
             alike[_configuration(served)].append((row, served))
     found: list[Predicted] = []
+    machine, plain_machine = cache(machine_of), cache(plain_machine_of)
     for members in alike.values():
         try:
-            found += _predict_alike(members, machine_of, plain_machine_of)
+            found += _predict_alike(members, machine, plain_machine)
         except RooflinesError as error:
             for row, _ in members:
                 reasons[row.source, str(error)] += 1

@@ -9,6 +9,7 @@ from rooflines.errors import DoesNotFitError, InputError
 from rooflines.serving.engine import Engine, most_sequences, step_curve
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.memory import largest_batch
+from rooflines.serving.mixed import chunk_extra_s
 from rooflines.serving.schedule import parse_schedule
 from rooflines.serving.workload import Workload
 from rooflines.speculation.acceptance import Acceptance
@@ -194,3 +195,40 @@ def test_lookups_leave_room_for_prompts_where_they_find_nothing(target, workload
     assert extra(0.1).chunks[256] == 1
     with pytest.raises(InputError, match="no prompt can start"):
         extra(1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "schedule"),
+    [
+        ("independent:llama-3.2-1b", "5@8,0"),
+        ("eagle3:depth=6,topk=10,nodes=59", "6@8,0"),
+        ("ngram:hit=0.4", "7"),
+    ],
+)
+def test_prompts_of_all_kinds_are_priced_at_all_batches_as_one_by_one(target, name, schedule):
+    workload = Workload(np.array([300.0, 2500.0]), np.array([64.0, 64.0]), np.array([0.5, 0.5]), 0.1)
+    drafter = make_drafter(name, target)
+    engine = Engine(
+        target,
+        drafter,
+        Acceptance.constant(0.7),
+        parse_schedule(schedule),
+        max_sequences=32,
+        batched_tokens=1024,
+    )
+    curve, context = step_curve(engine, workload), workload.mean_context
+    for batch in (1, 3, 32):  # of those that are priced; others lie between them
+        length = curve.draft_length[batch]
+        draft = drafter.draft(float(batch), context, length)
+        width = float(np.asarray(draft.sent_width()))
+        step = target.verify(float(batch), context, width, draft.ancestors if length else None)
+        room = 1024 - batch * width
+        for kind, cached, end in ((0, 30.0, 300.0), (1, 250.0, 2500.0)):
+            expected, place, chunks = 0.0, cached, 0
+            while place < end:
+                size = min(end - place, room)
+                expected += float(chunk_extra_s(step, target.prefill(1.0, size, place), target.machine))
+                expected += float(np.asarray(drafter.prefill(size, place))) if length else 0.0
+                place, chunks = place + size, chunks + 1
+            assert curve.prompt_chunks[batch, kind] == chunks
+            assert curve.prompt_extra_s[batch, kind] == pytest.approx(expected, rel=1e-9)

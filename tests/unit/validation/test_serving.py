@@ -105,6 +105,13 @@ def test_repeated_rows_count_once(rows, found):
     assert sum(one.rows for one in left if "repeats" in one.reason) == len(found[0])
 
 
+def test_the_constants_of_a_device_are_read_once(rows, found):
+    asked = []
+    predict_serving(rows, lambda device: asked.append(device) or machine(device), machine)
+    assert sorted(asked) == sorted({one.served.device for one in found[0]})
+    assert len(found[0]) > len(asked)
+
+
 def test_errors_by_hand(found):
     predicted = [
         replace(one, tpot_s=one.row.tpot_s * factor)
