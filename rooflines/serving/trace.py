@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.errors import FileFormatError, InputError
+from rooflines.rows import read_csv
 from rooflines.serving.lengths import LONGEST
 from rooflines.serving.workload import Workload
 
@@ -89,13 +90,7 @@ def read_trace(path: Path, prefix_hit: float = 0.0) -> Trace:
 
 
 def _table(path: Path) -> pd.DataFrame:
-    import pandas as pd
-
-    try:
-        table = pd.read_csv(path, low_memory=False)
-    except (OSError, ValueError, UnicodeDecodeError) as error:  # ValueError: pandas' parser errors
-        reason = error.strerror if isinstance(error, OSError) else "not a CSV with a header line"
-        raise FileFormatError(f"trace {path} cannot be read: {reason}") from None
+    table = read_csv(path, "trace", as_text=False)
     if len(table) < _FEWEST:
         raise FileFormatError(f"trace {path} has {len(table)} requests: give two or more")
     return table

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from rooflines.errors import FileFormatError
+from rooflines.rows import read_csv
 from rooflines.validation.kernel_tables.rows import Chosen, Floats, Texts
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ LINE: Final = "line of the file"  # no table has such a column
 # No size or time in microseconds of a kernel is as large; products of a few such numbers are still finite.
 LARGEST: Final = 1e12
 _HEADER: Final = 2  # the first row of values is line 2 of its file
-_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
 def read_cells(path: Path) -> pd.DataFrame:
@@ -28,32 +26,7 @@ def read_cells(path: Path) -> pd.DataFrame:
     Raises:
         FileFormatError: the file is missing, is no CSV, or is written with other separators.
     """
-    import pandas as pd
-
-    try:
-        with warnings.catch_warnings():
-            # A row that is longer than the header is warned of, and cut.
-            warnings.simplefilter("error", pd.errors.ParserWarning)
-            frame = pd.read_csv(
-                path,
-                dtype=str,
-                keep_default_na=False,
-                encoding="utf-8-sig",
-                index_col=False,
-                skip_blank_lines=False,
-            )
-    except OSError as error:
-        raise FileFormatError(f"table {path} cannot be read: {error.strerror or error}") from None
-    except pd.errors.ParserWarning:
-        raise FileFormatError(
-            f"table {path} is not a CSV file: a row has more cells than the header has names"
-        ) from None
-    except ValueError as error:
-        reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
-        raise FileFormatError(f"table {path} is not a CSV file: {reason}") from None
-    for mark, name in _SEPARATORS.items():
-        if len(frame.columns) == 1 and mark in str(frame.columns[0]):
-            raise FileFormatError(f"table {path} is written with {name}: save it with commas")
+    frame = read_csv(path, "table", as_text=True)
     frame.columns = frame.columns.str.strip()
     frame = frame.apply(lambda cells: cells.str.strip())
     written = (frame != "").any(axis=1)

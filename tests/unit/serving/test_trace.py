@@ -46,6 +46,9 @@ def test_published_traces_are_understood(tmp_path, header_and_rows):
     ("text", "reason"),
     [
         ("", "not a CSV"),
+        (GOOD.replace(",", ";") + "0;10;10\n1;10;10\n", "trace .* is written with semicolons"),
+        # Read by position, the first cell of each row would become its name and the others move to the left.
+        (GOOD + "0,10,10,1\n1,10,10,1\n", "a row has more cells than the header has names"),
         (GOOD, "0 requests"),
         (GOOD + "1,10,10\n", "1 requests"),
         ("arrival_s,prompt_tokens\n1,2\n2,3\n", "no column output_tokens"),
@@ -72,8 +75,14 @@ def test_a_file_that_is_missing_or_binary(tmp_path):
         read_trace(tmp_path / "none.csv")
     path = tmp_path / "binary.csv"
     path.write_bytes(bytes(range(256)) * 8)
-    with pytest.raises(FileFormatError, match=r"cannot be read|no column"):
+    with pytest.raises(FileFormatError, match=r"trace .*binary.csv is not a CSV file"):
         read_trace(path)
+
+
+def test_a_file_of_a_spreadsheet_begins_with_a_mark(tmp_path):
+    path = tmp_path / "trace.csv"
+    path.write_text(GOOD + "0,100,11\n10,300,31\n", encoding="utf-8-sig")
+    assert read_trace(path).rate_per_s == pytest.approx(0.1)
 
 
 def test_the_busiest_minute_is_found(tmp_path):
