@@ -20,6 +20,7 @@ Mask = Literal["exact", "dense"]
 # Matrices that a format chosen by hand leaves alone, as recipes of GPTQ, AWQ, fp8 and compressed-tensors do.
 KEPT: Final = frozenset({"router", "shared_expert_gate"})
 _LEAST: Final = (("batch", 1), ("new_tokens", 1), ("context", 0), ("encoder_positions", 1))
+_NUMBERS: Final = ("batch", "new_tokens", "context", "head_positions", "ancestors", "encoder_positions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Shape:
     encoder_positions: Number | None = None
 
     def __post_init__(self) -> None:
+        for name in _NUMBERS:
+            given = getattr(self, name)
+            # Products of narrow integers would wrap around, and those of narrow floats overflow.
+            if isinstance(given, np.ndarray | np.generic) and given.dtype != np.float64:
+                object.__setattr__(self, name, np.asarray(given, dtype=np.float64)[()])
         for name, least in _LEAST:
             given = getattr(self, name)
             if given is None:

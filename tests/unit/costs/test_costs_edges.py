@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from rooflines.costs import passes
-from rooflines.costs.passes import decode_pass, prefill_pass
+from rooflines.costs.passes import decode_pass, prefill_pass, verify_pass
 from rooflines.costs.routing import UNIFORM, IndependentRouting, parse_routing
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.costs.storage import kv_cache_bytes, weight_bytes
@@ -86,3 +87,18 @@ def test_prefill_sends_a_token_once_to_each_device_and_decode_once_to_each_exper
     prefill = named(prefill_pass(model, 1.0, 64.0, parallelism=wide), "expert dispatch").cost.network_bytes
     assert decode == 64 * 8 * 7168 * 2 * 7 / 8
     assert 0.6 < prefill / decode < 0.7  # 8 (1 - C(224, 8) / C(256, 8)) = 5.3 of 8
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.float16, np.float32])
+@pytest.mark.parametrize("name", ["llama-3.1-8b", "mixtral-8x7b-v0.1", "deepseek-v3", "jamba-v0.1"])
+def test_narrow_numbers_neither_wrap_around_nor_overflow(name, dtype):
+    """A prompt of 250 tokens by 250 sequences has more elements than 16 bits, and more FLOPs than 32, count."""
+    model, many, same = read_model(name), np.array([250], dtype=dtype), np.array([250.0])
+    for narrow, wide in (
+        (prefill_pass(model, many, many), prefill_pass(model, same, same)),
+        (verify_pass(model, many, many, many), verify_pass(model, same, same, same)),
+        (decode_pass(model, many[0], many), decode_pass(model, same[0], same)),
+    ):
+        for one, other in zip(narrow.operators, wide.operators, strict=True):
+            assert one.cost.matmul_flops == pytest.approx(other.cost.matmul_flops, rel=1e-12)
+            assert one.cost.bytes_moved == pytest.approx(other.cost.bytes_moved, rel=1e-12)
