@@ -5,9 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from rooflines.errors import ConfigError, FileFormatError
+
+_JSON_KINDS: Final = {
+    list: "a list",
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+}
 
 
 def load_json(path: Path) -> Mapping[str, Any]:
@@ -44,7 +52,8 @@ def parse_json(content: bytes, where: str) -> Mapping[str, Any]:
     except ValueError as problem:
         raise FileFormatError(f"{where}: not JSON ({problem})") from None
     if not isinstance(data, dict):
-        raise FileFormatError(f"{where}: holds a {type(data).__name__}, not an object")
+        found = _JSON_KINDS.get(type(data), "null")
+        raise FileFormatError(f"{where}: holds {found}, not an object")
     return data
 
 
