@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 from rooflines.output.tables import render
+from rooflines.rows import Columns, as_records
 from rooflines.validation.serving import (
     LeftOut,
     Order,
@@ -27,9 +27,9 @@ def serving_document(predicted: Sequence[Predicted], left_out: Sequence[LeftOut]
     return {
         "schema_version": SCHEMA_VERSION,
         "rows": len(predicted),
-        "overall": None if total is None else _verdict(total),
+        "overall": None if total is None else as_records(verdict_columns([total]))[0],
         "order": {"pairs": order.pairs, "right": order.right, "share": order.share},
-        "verdicts": [_verdict(verdict) for verdict in judge_serving(predicted)],
+        "verdicts": as_records(verdict_columns(judge_serving(predicted))),
         "left_out": [{**_source(left.source), "rows": left.rows, "reason": left.reason} for left in left_out],
     }
 
@@ -38,43 +38,42 @@ def _source(source: Sequence[str]) -> dict[str, str]:
     return dict(zip(_SOURCE, source, strict=True))
 
 
-def _verdict(verdict: ServingVerdict) -> dict[str, Any]:
-    numbers = asdict(verdict)
-    return {**_source(numbers.pop("source")), **numbers}
-
-
-def verdict_columns(verdicts: Sequence[ServingVerdict]) -> dict[str, list[object]]:
+def verdict_columns(verdicts: Sequence[ServingVerdict]) -> Columns:
     """One row a source."""
-    rows = [_verdict(verdict) for verdict in verdicts]
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else _SOURCE)}
+    numbers = [name for name in ServingVerdict.__dataclass_fields__ if name != "source"]
+    return {
+        **_source_columns([verdict.source for verdict in verdicts]),
+        **{name: [getattr(verdict, name) for verdict in verdicts] for name in numbers},
+    }
 
 
-def row_columns(predicted: Sequence[Predicted]) -> dict[str, list[object]]:
+def row_columns(predicted: Sequence[Predicted]) -> Columns:
     """One row a benchmark run, as measured and as predicted."""
-    rows = [
-        {
-            "file": one.row.file,
-            "line": one.row.line,
-            **_source(one.row.source),
-            "tensor_parallel": one.served.parallelism.tensor,
-            "expert_parallel": one.served.parallelism.expert,
-            "kv_dtype": one.served.kv or "",
-            "prompt_tokens": one.served.prompt,
-            "output_tokens": one.served.output,
-            "sequences": one.served.sequences,
-            "batch": one.batch,
-            "measured_tpot_s": one.row.tpot_s,
-            "predicted_tpot_s": one.tpot_s,
-            "plain_tpot_s": one.plain_tpot_s,
-            "measured_ttft_s": one.row.ttft_s,
-            "predicted_ttft_s": one.ttft_s,
-            "measured_tokens_per_s_per_card": one.measured_tokens_per_s,
-            "predicted_tokens_per_s_per_card": one.predicted_tokens_per_s,
-            "basis": one.basis,
-        }
-        for one in predicted
-    ]
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ("file", "line"))}
+    rows, served = [one.row for one in predicted], [one.served for one in predicted]
+    return {
+        "file": [row.file for row in rows],
+        "line": [row.line for row in rows],
+        **_source_columns([row.source for row in rows]),
+        "tensor_parallel": [one.parallelism.tensor for one in served],
+        "expert_parallel": [one.parallelism.expert for one in served],
+        "kv_dtype": [one.kv or "" for one in served],
+        "prompt_tokens": [one.prompt for one in served],
+        "output_tokens": [one.output for one in served],
+        "sequences": [one.sequences for one in served],
+        "batch": [one.batch for one in predicted],
+        "measured_tpot_s": [row.tpot_s for row in rows],
+        "predicted_tpot_s": [one.tpot_s for one in predicted],
+        "plain_tpot_s": [one.plain_tpot_s for one in predicted],
+        "measured_ttft_s": [row.ttft_s for row in rows],
+        "predicted_ttft_s": [one.ttft_s for one in predicted],
+        "measured_tokens_per_s_per_card": [one.measured_tokens_per_s for one in predicted],
+        "predicted_tokens_per_s_per_card": [one.predicted_tokens_per_s for one in predicted],
+        "basis": [one.basis for one in predicted],
+    }
+
+
+def _source_columns(sources: Sequence[Sequence[str]]) -> Columns:
+    return {name: [source[place] for source in sources] for place, name in enumerate(_SOURCE)}
 
 
 def serving_text(predicted: Sequence[Predicted], left_out: Sequence[LeftOut], fmt: str) -> str:
@@ -91,7 +90,7 @@ def serving_text(predicted: Sequence[Predicted], left_out: Sequence[LeftOut], fm
         )
     parts = [words, render(_readable(judge_serving(predicted)), fmt, "Median absolute errors by source")]
     if left_out:
-        columns: dict[str, list[object]] = {
+        columns: Columns = {
             "rows": [left.rows for left in left_out],
             "source": [" ".join(filter(None, left.source)) for left in left_out],
             "reason": [left.reason for left in left_out],
@@ -109,7 +108,7 @@ def _ordered(order: Order) -> str:
     )
 
 
-def _readable(verdicts: Sequence[ServingVerdict]) -> dict[str, list[object]]:
+def _readable(verdicts: Sequence[ServingVerdict]) -> Columns:
     errors = {
         "tokens/s/card": "throughput_median_abs_error",
         "TPOT": "tpot_median_abs_error",

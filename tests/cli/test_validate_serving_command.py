@@ -57,6 +57,18 @@ def test_a_table_without_a_usable_row(tmp_path):
     assert json.loads(run(path, "--format", "json").stdout)["overall"] is None
 
 
+def test_tables_keep_their_columns_without_a_row(tmp_path):
+    path, rows_file = tmp_path / "runs.csv", tmp_path / "rows.csv"
+    lines = RUNS.read_text(encoding="utf-8").splitlines()
+    path.write_text("\n".join([lines[0], lines[-1]]), encoding="utf-8")
+    assert run(path, "--format", "csv").stdout.splitlines() == [
+        run(RUNS, "--format", "csv", "--rows", rows_file).stdout.splitlines()[0]
+    ]
+    header = rows_file.read_text(encoding="utf-8").splitlines()[0]
+    run(path, "--rows", rows_file)
+    assert rows_file.read_text(encoding="utf-8").splitlines() == [header]
+
+
 @pytest.mark.parametrize("text", ["", "a,b\n1,2\n"])
 def test_a_bad_table_is_one_line(tmp_path, text):
     path = tmp_path / "runs.csv"
