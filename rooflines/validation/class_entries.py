@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rooflines.costs.cost import Operator
 from rooflines.errors import CannotTellError
@@ -16,17 +15,14 @@ from rooflines.hardware.calibration import (
     OperatorClass,
     OperatorConstants,
     Provenance,
-    Residual,
 )
 from rooflines.hardware.profile import HardwareProfile
 from rooflines.timing.forms import NARROW_QUERY_ROWS
 from rooflines.validation.class_fits import fit_class, form_for, held_out_s, predicted_s, with_constants
 from rooflines.validation.class_forms import FITTED
-from rooflines.validation.judge import EVERYWHERE
 from rooflines.validation.kernel_tables.rows import KernelRows, LeftOut
-from rooflines.validation.new_shapes import inner_ends, new_shape_factor
+from rooflines.validation.residuals import residuals
 
-Floats = NDArray[np.float64]
 Key = tuple[OperatorClass, str, str]
 
 
@@ -127,45 +123,3 @@ def _note(rows: Sequence[KernelRows]) -> str:
         f"one new position and up to {widest:g} query rows per kv head: a verify pass with more than "
         f"{NARROW_QUERY_ROWS:g} is not measured, and taken as equal"
     )
-
-
-def residuals(
-    shape: NDArray[np.str_],
-    region: NDArray[np.str_],
-    measured_s: Floats,
-    held_out: Floats,
-    fitted_s: Floats,
-) -> tuple[Residual, ...]:
-    """Errors by region and over all, of predictions without a row's shape where there are any.
-
-    Args:
-        shape: of each row (N), or whatever else was held out in turn.
-        region: of each row (N).
-        measured_s: what was measured (N) (s).
-        held_out: predictions by constants that never saw the row's shape (N) (s); NaN where there is none.
-        fitted_s: predictions by constants fitted to all rows (N) (s).
-    """
-    found = []
-    for name in (*np.unique(region), EVERYWHERE):
-        chosen = np.ones(len(region), dtype=bool) if name == EVERYWHERE else region == name
-        outside = np.isfinite(held_out[chosen])
-        in_sample = not outside.any()
-        shapes = shape[chosen] if in_sample else shape[chosen][outside]
-        predicted = fitted_s[chosen] if in_sample else held_out[chosen][outside]
-        measured = measured_s[chosen] if in_sample else measured_s[chosen][outside]
-        error, log = predicted / measured - 1.0, np.log(measured / predicted)
-        low, high = inner_ends(log)
-        found.append(
-            Residual(
-                region=str(name),
-                rows=len(measured),
-                median_abs_error=float(np.median(np.abs(error))),
-                p90_abs_error=float(np.quantile(np.abs(error), 0.9)),
-                bias=float(np.median(error)),
-                log_q05=low,
-                log_q95=high,
-                in_sample=in_sample,
-                new_shape_factor=None if in_sample else new_shape_factor(log, shapes),
-            )
-        )
-    return tuple(found)

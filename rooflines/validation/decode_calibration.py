@@ -29,6 +29,7 @@ from rooflines.measurement.step_files import step_cells
 from rooflines.validation.decode_costs import ATTENTION, FITTED_CASES, Group, Passes, measured_passes
 from rooflines.validation.decode_fit import DecodeFit, fit_decode, missing_axes, regions
 from rooflines.validation.measured_model import int4_storage, measured_model
+from rooflines.validation.residuals import residual
 
 # Kernels of packed weights change with the width; a drafter's step is 1 position wide, or 2 to catch up.
 _WIDEST_DRAFT: Final = 2
@@ -189,23 +190,9 @@ def _constants(profile: HardwareProfile, group: Group, fit: DecodeFit, index: in
 
 
 def _residuals(fit: DecodeFit, samples: Sequence[Sample]) -> tuple[Residual, ...]:
-    found = []
-    for region, chosen in regions(samples).items():
-        log = fit.held_out[chosen]
-        errors = np.exp(-log) - 1.0
-        found.append(
-            Residual(
-                region=region,
-                rows=int(chosen.sum()),
-                median_abs_error=float(np.median(np.abs(errors))),
-                p90_abs_error=float(np.quantile(np.abs(errors), 0.9)),
-                bias=float(np.median(errors)),
-                log_q05=float(np.quantile(log, 0.05)),
-                log_q95=float(np.quantile(log, 0.95)),
-                in_sample=False,
-            )
-        )
-    return tuple(found)
+    return tuple(
+        residual(region, fit.held_out[chosen], in_sample=False) for region, chosen in regions(samples).items()
+    )
 
 
 def _words(file: DecodeFile, samples: Sequence[Sample], fit: DecodeFit) -> str:

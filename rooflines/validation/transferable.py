@@ -20,10 +20,11 @@ from rooflines.hardware.calibration_files import TRANSFERABLE
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.constants import DEFAULT_SHARPNESS, Constants
 from rooflines.validation.calibrate import SERVING
-from rooflines.validation.class_entries import entry_key, residuals
+from rooflines.validation.class_entries import entry_key
 from rooflines.validation.class_fits import predicted_s, with_constants
 from rooflines.validation.class_forms import FITTED
 from rooflines.validation.kernel_tables.rows import KernelRows, KernelTable
+from rooflines.validation.residuals import residuals
 
 Key = tuple[str, str, str]
 # A median of one device is that device.
