@@ -98,6 +98,13 @@ load_options: Final = together(
         type=click.FloatRange(0, 100, min_open=True, max_open=True),
         help="Share of tokens and requests that must be in time.",
     ),
+    click.option(
+        "--request-overhead",
+        default="0 s",
+        show_default=True,
+        metavar="TIME",
+        help="Host time of a request before its first token (HTTP, tokenising), such as '5 ms'.",
+    ),
     click.option("--price", type=float, help="Of one card an hour, in any currency."),
 )
 

@@ -142,6 +142,11 @@ TREE_KERNELS: Final[Mapping[str, int]] = {"sglang": 2}
 # where the next cycle starts (https://github.com/sgl-project/sglang/pull/12892 would spare it; not merged).
 STATE_COPIERS: Final = ("sglang", "sglang-overlap")
 
+# Engines whose steps carry prompts or decode, prompts first, unless they are told to mix them:
+# `enable_mixed_chunk: bool = False` of
+# https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/server_args.py
+PROMPTS_FIRST: Final = ("sglang", "sglang-overlap")
+
 # Time of a step of few rows over that of one, for weights in blocks of 4 and of 8 bits: llama.cpp's
 # matrix-vector kernels unpack them again for every row. Gemma-3-4B in Q4_0 and Qwen2.5-Coder-7B in Q8_0 on a
 # DGX Spark, batched bench

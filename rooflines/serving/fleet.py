@@ -27,11 +27,13 @@ class PrefillPool:
         prompt_s: shape (K,), time of each kind of prompt (s).
         weights: shape (K,), share of each.
         transfer_s: time to send the mean prompt's keys and values to a decode engine, the drafter's too (s).
+        request_s: time of a request on the server's host (s).
     """
 
     prompt_s: Array
     weights: Array
     transfer_s: float
+    request_s: float = 0.0
 
     @property
     def saturation_per_s(self) -> float:
@@ -42,7 +44,7 @@ class PrefillPool:
         """Mean time to first token at a rate an engine (s); infinite where it is overloaded."""
         load = rate_per_s / self.saturation_per_s
         wait = mean_prompt_wait_s(load, rate_per_s, self.prompt_s, self.weights)
-        return wait + float(self.prompt_s @ self.weights) + self.transfer_s
+        return wait + float(self.prompt_s @ self.weights) + self._beside_s
 
     def ttft_quantile_s(self, rate_per_s: float, share: float) -> float:
         """Time to first token that about this share of the requests does not exceed (s)."""
@@ -51,7 +53,12 @@ class PrefillPool:
         if math.isinf(wait):
             return wait
         queue = exceeded_wait_s(load, wait / max(load, 1e-300), share)
-        return queue + weighted_quantile(self.prompt_s, self.weights, share) + self.transfer_s
+        return queue + weighted_quantile(self.prompt_s, self.weights, share) + self._beside_s
+
+    @property
+    def _beside_s(self) -> float:
+        """What every request takes beside the engine (s)."""
+        return self.transfer_s + self.request_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,10 @@ def make_fleet(engine: Engine, workload: Workload, transfer_bytes_per_s: float |
     if engine.drafter is not None:
         sent = sent + engine.drafter.kv_cache_bytes(1.0, workload.mean_prompt)
     pool = PrefillPool(
-        alone.launched().prompt_extra_s[0], alone.prompt_weights, float(sent) / transfer_bytes_per_s
+        alone.launched().prompt_extra_s[0],
+        alone.prompt_weights,
+        float(sent) / transfer_bytes_per_s,
+        engine.host.request_s,
     )
     apart = replace(engine, prefill_apart=True)
     return Fleet(apart, step_curve(apart, workload), workload.decode_tokens, pool)

@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from rooflines.engines.host import PROMPTS_FIRST
 from rooflines.errors import DoesNotFitError
 from rooflines.serving.engine import Engine
 from rooflines.serving.fleet import make_fleet
 from rooflines.serving.goodput import Objective
+from rooflines.serving.host import Host
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.schedule import PLAIN, Schedule, parse_schedule
 from rooflines.serving.trace import Trace, read_trace
@@ -42,7 +44,7 @@ NOT_MODELED: Final = (
     "bursts beyond Poisson arrivals, and routing of requests that is uneven over engines",
     "preemption and recomputing when caches outgrow the memory: the mean context of a sequence counts",
     "sequences that differ in acceptance, and the last cycle of a request that emits more than is asked for",
-    "host work of tokenising, scheduling and streaming beyond the overhead given",
+    "host work of tokenising, scheduling and streaming beyond the overheads given",
 )
 
 
@@ -208,7 +210,8 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
         for name, engine, host in _engines(question, option, machine, schedule, notes):
             try:
                 served.append(_Priced(option, _served(question, option, name, engine, workload)))
-                hosts.append(host)
+                if name != "none" or host.time.plain_s or host.time.layer_s:
+                    hosts.append(host)
             except DoesNotFitError:
                 left_out.append(why_not(who({"option": option.name, "drafter": name}), engine, workload))
                 if name == "none":  # nor does it with a drafter beside it
@@ -223,7 +226,17 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
             )
     if not priced:
         raise DoesNotFitError("; ".join(left_out))
-    return priced, [*basis, *host_words(hosts)], [*dict.fromkeys(notes), *left_out]
+    basis += [*host_words(hosts), *_order_words(question, priced)]
+    return priced, basis, [*dict.fromkeys(notes), *left_out]
+
+
+def _order_words(question: CapacityQuestion, priced: list[_Priced]) -> list[str]:
+    """That a named engine takes prompts first, where a client's requests at once show it."""
+    if not question.concurrency or not any(one.served.fleet.engine.host.prompts_first for one in priced):
+        return []
+    engine = question.cycle_overhead.strip().lower()
+    order = f"{engine} takes prompts before it decodes, in steps of their own, unless told to mix them"
+    return [f"requests at once: {order}"]
 
 
 def _engines(
@@ -232,14 +245,21 @@ def _engines(
     """An engine that decodes plainly, and one with each drafter; what is odd about them goes to `notes`."""
     plain = _plain_engine(question, option, machine)
     host = host_of(question.cycle_overhead, "none", plain.target)
-    yield "none", replace(plain, cycle_host=host.time), host
+    yield "none", replace(plain, cycle_host=host.time, host=_server(question, host)), host
     given = assign_acceptance(question.acceptance, option.drafters) if option.drafters else ()
     for text, one in zip(option.drafters, given, strict=True):
         drafter = make_drafter(text, plain.target)
         notes += drafter.warnings()
         able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
         host = host_of(question.cycle_overhead, text, plain.target)
-        engine = replace(plain, drafter=drafter, acceptance=one.rates, schedule=able, cycle_host=host.time)
+        engine = replace(
+            plain,
+            drafter=drafter,
+            acceptance=one.rates,
+            schedule=able,
+            cycle_host=host.time,
+            host=_server(question, host),
+        )
         within = sequences_within_budget(engine)
         if within < engine.max_sequences:
             notes.append(
@@ -247,6 +267,12 @@ def _engines(
                 f"{within + 1:,} sequences on, so that {within:,} run at once: see --batched-tokens"
             )
         yield drafter.name, replace(engine, max_sequences=within), host
+
+
+def _server(question: CapacityQuestion, given: GivenHost) -> Host:
+    """What the server adds to a request: the time given, and prompts first where a named engine does so."""
+    first = given.stated is not None and given.stated.engine in PROMPTS_FIRST
+    return Host(request_s=question.request_s, prompts_first=first)
 
 
 def _plain_engine(question: CapacityQuestion, option: ServedOption, machine: Machine) -> Engine:

@@ -56,6 +56,11 @@ class Served:
     fleet: Fleet
     errors: EngineErrors | None
 
+    @property
+    def request_s(self) -> float:
+        """Host time of a request, which is as it was given (s)."""
+        return self.fleet.engine.host.request_s
+
     def errors_at(self, batch: float) -> tuple[Errors, ...] | None:
         """Errors of steps, of prompts and of waits for the first token at a mean batch."""
         if self.errors is None:
@@ -96,7 +101,8 @@ def state_ends(
             return _NEVER
         # Waits for a place are as long as the engine is slow, and no longer.
         place = _place_wait_s(found.state) if one.fleet.pool is None else 0.0
-        return place + (found.ttft_s - place) * factors[2]
+        known = place + one.request_s
+        return known + (found.ttft_s - known) * factors[2]
 
     tpots, ttfts = ends(tpot, errors[:2]), ends(ttft, errors)
     # As likely as the end of one is an overload, and then both grow without end.
@@ -117,22 +123,24 @@ def carried_ends(
         return dict.fromkeys(CARRIED_ENDS)
 
     def per_card(factors: Sequence[float]) -> float:
-        slower, promised = _slower(fleet, objective, factors)
+        slower, promised = _slower(one, objective, factors)
         return workload.mean_output / slower.cards_per_request_per_s(promised)
 
     saturation = ends(lambda factors: slowed(fleet, *factors).saturation_per_s, errors[:2])
-    turns = [_slower(fleet, objective, factors) for factors in turning_factors(per_card, errors)]
+    turns = [_slower(one, objective, factors) for factors in turning_factors(per_card, errors)]
     goodput = [slower.goodput_per_s(promised) for slower, promised in turns]
     tokens = [workload.mean_output / slower.cards_per_request_per_s(promised) for slower, promised in turns]
     cards = [_cards(slower, promised, rate_per_s) for slower, promised in reversed(turns)]
     return dict(zip(CARRIED_ENDS, (*saturation, *goodput, *tokens, *cards), strict=True))
 
 
-def _slower(fleet: Fleet, objective: Objective, factors: Sequence[float]) -> tuple[Fleet, Objective]:
+def _slower(one: Served, objective: Objective, factors: Sequence[float]) -> tuple[Fleet, Objective]:
     """The fleet at factors on its times; a longer wait for the first token is a shorter promise of it."""
     step, prompt, first = factors
-    promised = None if objective.ttft_s is None else objective.ttft_s / first
-    return slowed(fleet, step, prompt), replace(objective, ttft_s=promised)
+    promised = objective.ttft_s
+    if promised is not None and promised > one.request_s:
+        promised = one.request_s + (promised - one.request_s) / first
+    return slowed(one.fleet, step, prompt), replace(objective, ttft_s=promised)
 
 
 def _cards(fleet: Fleet, objective: Objective, rate_per_s: float | None) -> int | None:
@@ -208,8 +216,9 @@ def closed_ends(one: Served, workload: Workload, sequences: int, state: ClosedSt
 
     def first_token_s(factors: Sequence[float]) -> float:
         found = measured(factors)
-        place = min(max(sequences - fleet.curve.max_sequences, 0) / found.rate_per_s, found.ttft_s)
-        return place + (found.ttft_s - place) * factors[2]
+        place = max(sequences - fleet.curve.max_sequences, 0) / found.rate_per_s
+        known = min(place + one.request_s, found.ttft_s)
+        return known + (found.ttft_s - known) * factors[2]
 
     tokens_per_card = workload.mean_output / fleet.cards_per_engine
     answers: tuple[tuple[Callable[[Sequence[float]], float], int], ...] = (

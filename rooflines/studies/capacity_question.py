@@ -80,6 +80,7 @@ class CapacityQuestion:
         overhead: host time per pass, with its unit.
         cycle_overhead: host time per cycle, with its unit; or an engine, for what is known of it.
         calibration: name, file, ``auto``, ``none`` or ``textbook``.
+        request_overhead: host time of a request before its first token, with its unit.
         memory_reserve: share of the memory kept free.
         routing: which experts the tokens of a pass hit.
         encoder_positions: of an encoder-decoder, per sequence.
@@ -104,6 +105,7 @@ class CapacityQuestion:
     overhead: str = "0 s"
     cycle_overhead: str = "0 s"
     calibration: str = "auto"
+    request_overhead: str = "0 s"
     memory_reserve: float = DEFAULT_RESERVE
     routing: str = "uniform"
     encoder_positions: int | None = None
@@ -150,6 +152,15 @@ class CapacityQuestion:
         )
 
     @property
+    @property
+    def request_s(self) -> float:
+        """Host time of a request before its first token (s).
+
+        Raises:
+            UnitError: it is no time.
+        """
+        return _given("--request-overhead", self.request_overhead, "s", "5 ms")
+
     def transfer_bytes_per_s(self) -> float | None:
         """The link between prefill and decode engines (bytes/s).
 
@@ -160,9 +171,11 @@ class CapacityQuestion:
 
 
 def _quantity(option: str, text: str | None, dimension: Dimension, example: str) -> float | None:
-    """A quantity whose mistakes name the option that it was given with."""
-    if text is None:
-        return None
+    """A quantity whose mistakes name the option that it was given with; None where it was not."""
+    return None if text is None else _given(option, text, dimension, example)
+
+
+def _given(option: str, text: str, dimension: Dimension, example: str) -> float:
     try:
         return parse_quantity(text, dimension)
     except UnitError as error:

@@ -95,6 +95,11 @@ def test_a_file_instead_of_the_terminal(tmp_path):
         (["--slo-ttft=soon"], "--slo-ttft: 'soon' is not a quantity; write a number"),
         (["--cycle-overhead=1"], "host time per cycle: '1' has no unit"),
         (["--cycle-overhead=vlm"], "or name an engine: sglang"),
+        (
+            ["--request-overhead=5"],
+            "--request-overhead: '5' has no unit; write a number and its unit, such as '5 ms'",
+        ),
+        (["--request-overhead=-1 ms"], "--request-overhead: '-1 ms' must be finite and not negative"),
         (["--rate=-1"], "above 0"),
         (["--rate=1e30"], "at most 1e+09"),
         (["--rate=nan"], "above 0"),

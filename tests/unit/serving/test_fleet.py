@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,7 @@ from rooflines.costs.storage import kv_cache_bytes
 from rooflines.serving.engine import Engine
 from rooflines.serving.fleet import make_fleet
 from rooflines.serving.goodput import Objective
+from rooflines.serving.host import Host
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.workload import Workload
 from rooflines.studies.serve import make_deployment, make_machine
@@ -93,3 +95,15 @@ def test_experts_spread_over_devices_are_added_together(workload):
     engines = fleet.needed(1.0, PROMISE)
     assert engines == (4, 0)
     assert fleet.cards(engines) == 4
+
+
+@pytest.mark.parametrize("link", [None, 50e9])
+def test_the_hosts_own_time_comes_before_the_first_token_and_nowhere_else(engine, workload, link):
+    bare = make_fleet(engine, workload, link)
+    hosted = make_fleet(replace(engine, host=Host(request_s=7e-3)), workload, link)
+    rate, engines = 0.5 * bare.saturation_per_s, (1, 0 if link is None else 1)
+    one, other = (fleet.under(rate, engines, PROMISE) for fleet in (bare, hosted))
+    assert other.ttft_s - one.ttft_s == pytest.approx(7e-3)
+    assert other.ttft_quantile_s - one.ttft_quantile_s == pytest.approx(7e-3)
+    assert other.state.tpot_s == one.state.tpot_s
+    assert hosted.saturation_per_s == bare.saturation_per_s

@@ -214,3 +214,39 @@ def test_a_time_per_cycle_is_none_of_plain_steps():
     bare, timed = (make_capacity(replace(ASKED, cycle_overhead=text)) for text in ("0 s", "1 ms"))
     assert timed.rows[0]["alone_tpot_s"] == bare.rows[0]["alone_tpot_s"]
     assert timed.rows[1]["alone_tpot_s"] > bare.rows[1]["alone_tpot_s"]
+
+
+def test_host_time_of_a_request_delays_its_first_token_alone():
+    bare, hosted = (make_capacity(replace(ASKED, request_overhead=text)) for text in ("0 s", "40 ms"))
+    for one, other in zip(bare.loads, hosted.loads, strict=True):
+        assert other["tpot_s"] == one["tpot_s"]
+        if one["ttft_s"] is not None:
+            assert other["ttft_s"] == pytest.approx(one["ttft_s"] + 40e-3)
+    assert hosted.rows[0]["goodput_requests_per_s"] <= bare.rows[0]["goodput_requests_per_s"]
+
+
+def test_a_promise_shorter_than_the_hosts_time_is_not_kept():
+    answer = make_capacity(replace(ASKED, request_overhead="1.1 s"))
+    assert all(row["cards"] is None for row in answer.rows)
+    assert "cannot keep the promise at any load" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("engine", "first"), [("vllm", False), ("sglang", True), ("sglang-overlap", True), ("1 ms", False)]
+)
+def test_an_engine_by_name_takes_prompts_in_its_own_order(engine, first):
+    alone = replace(ONE, drafters=())
+    asked = replace(ASKED, options=(alone,), acceptance=(), concurrency=(32,), cycle_overhead=engine)
+    answer = make_capacity(asked)
+    assert any("takes prompts before it decodes" in part for part in answer.basis) is first
+    bare = make_capacity(replace(asked, cycle_overhead="0 s"))
+    # In lockstep all wait for the last prompt; groups one step apart wait for their own.
+    assert (answer.closed[0]["ttft_s"] > 1.5 * bare.closed[0]["ttft_s"]) is first
+    quiet = make_capacity(replace(asked, concurrency=()))
+    assert not any("takes prompts" in part for part in quiet.basis)
+
+
+def test_host_time_of_drafts_is_no_basis_of_plain_decoding():
+    alone = replace(ONE, drafters=())
+    answer = make_capacity(replace(ASKED, options=(alone,), acceptance=(), cycle_overhead="sglang"))
+    assert not any("host of" in part for part in answer.basis)

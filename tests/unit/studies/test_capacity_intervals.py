@@ -171,3 +171,25 @@ def test_a_promise_near_the_best_case_may_be_one_that_nobody_keeps():
     assert row["cards_high"] is None
     assert row["goodput_low_requests_per_s"] == 0.0
     assert "or more, if any number does" in answer.text
+
+
+def test_the_time_of_a_host_is_as_given_at_both_ends():
+    """Only what is predicted of a wait may be wrong: its ends move by the host's time and no further."""
+    asked = replace(ASKED, rate=None, slo_tpot=None, slo_ttft=None, concurrency=())
+    bare, hosted = (make_capacity(replace(asked, request_overhead=text)) for text in ("0 s", "500 ms"))
+    for one, other in zip(bare.loads, hosted.loads, strict=True):
+        if one["ttft_s"] is not None:
+            assert other["ttft_low_s"] == pytest.approx(one["ttft_low_s"] + 0.5)
+        if one["ttft_s"] is not None and not one["may_overload"]:
+            assert other["ttft_high_s"] == pytest.approx(one["ttft_high_s"] + 0.5)
+
+
+def test_a_promise_is_kept_as_often_with_the_host_paid_for():
+    asked = replace(ASKED, slo_tpot=None, concurrency=())
+    bare, hosted = (
+        make_capacity(replace(asked, slo_ttft=promise, request_overhead=host))
+        for promise, host in (("150 ms", "0 s"), ("200 ms", "50 ms"))
+    )
+    for one, other in zip(bare.rows, hosted.rows, strict=True):
+        for name in ("goodput_low_requests_per_s", "goodput_requests_per_s", "goodput_high_requests_per_s"):
+            assert other[name] == pytest.approx(one[name], rel=1e-6)
