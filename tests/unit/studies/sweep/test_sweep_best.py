@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 
 from rooflines.errors import FileFormatError, InputError, UnknownNameError
@@ -10,7 +11,6 @@ from rooflines.studies.sweep.grid import SweepGrid
 from rooflines.studies.sweep.run import run_sweep
 from rooflines.studies.sweep.store import part_file
 
-pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow", reason="sweeps need pyarrow (extra [scale])")
 
 

@@ -7,6 +7,7 @@ import os
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rooflines.errors import FileFormatError, InputError, UnitError, UnknownNameError
@@ -16,7 +17,6 @@ from rooflines.studies.sweep.parts import plan_parts
 from rooflines.studies.sweep.run import run_sweep
 from rooflines.studies.sweep.store import MANIFEST, part_file, read_manifest
 
-pd = pytest.importorskip("pandas")
 pq = pytest.importorskip("pyarrow.parquet", reason="sweeps need pyarrow (extra [scale])")
 
 POINT = [

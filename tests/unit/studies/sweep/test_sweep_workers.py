@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from rooflines.errors import InputError
@@ -15,7 +16,6 @@ from rooflines.studies.sweep.grid import SweepGrid, read_grid
 from rooflines.studies.sweep.run import run_sweep
 from rooflines.studies.sweep.store import read_manifest
 
-pd = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow", reason="sweeps need pyarrow (extra [scale])")
 
 GRID = """
