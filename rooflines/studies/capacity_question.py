@@ -79,8 +79,8 @@ class CapacityQuestion:
         kv_transfer: bandwidth between prefill and decode engines, with its unit; None serves them together.
         overhead: host time per pass, with its unit.
         cycle_overhead: host time per cycle, with its unit; or an engine, for what is known of it.
-        calibration: name, file, ``auto``, ``none`` or ``textbook``.
         request_overhead: host time of a request before its first token, with its unit.
+        calibration: name, file, ``auto``, ``none`` or ``textbook``.
         memory_reserve: share of the memory kept free.
         routing: which experts the tokens of a pass hit.
         encoder_positions: of an encoder-decoder, per sequence.
@@ -104,8 +104,8 @@ class CapacityQuestion:
     kv_transfer: str | None = None
     overhead: str = "0 s"
     cycle_overhead: str = "0 s"
-    calibration: str = "auto"
     request_overhead: str = "0 s"
+    calibration: str = "auto"
     memory_reserve: float = DEFAULT_RESERVE
     routing: str = "uniform"
     encoder_positions: int | None = None
@@ -152,7 +152,6 @@ class CapacityQuestion:
         )
 
     @property
-    @property
     def request_s(self) -> float:
         """Host time of a request before its first token (s).
 
@@ -161,6 +160,7 @@ class CapacityQuestion:
         """
         return _given("--request-overhead", self.request_overhead, "s", "5 ms")
 
+    @property
     def transfer_bytes_per_s(self) -> float | None:
         """The link between prefill and decode engines (bytes/s).
 
