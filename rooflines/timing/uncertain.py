@@ -54,8 +54,12 @@ class Shares:
 # same m; those of one shape by 0.45 between two sizes of a region, 0.7 between a size and the median of four,
 # and 0.2 between neighbouring regions. Attention and expert layers are alike: 0.3 and 0.15, 0.5 and 0.2.
 MEASURED: Final = Shares(name=0.20, name_region=0.35, size=0.10, own=0.35)
-# The same groups by medians of the other devices: what a device adds to all of its products is a third of the
-# variance up to m = 512 and half beyond, and nearly the same on both sides of m = 64.
+# The same products by medians of the other devices: what a device adds to all of them is 0.35, 0.2 and 0.35
+# of the variance in the three regions, half of it the same in all; the rest is shared as above.
+PRODUCTS_BY_MEDIANS: Final = Shares(
+    family=0.15, region=0.15, name=0.14, name_region=0.245, size=0.07, own=0.245
+)
+# Attention and expert layers by medians: a device adds 0.2 to 0.9 of the variance, a third to a half mostly.
 MEDIANS: Final = Shares(family=0.30, region=0.10, name=0.12, name_region=0.21, size=0.06, own=0.21)
 # Kernels of several new positions over a long cache took 0.97 to 1.03 of the time of one (same tables), so
 # a decode and a verify pass err alike.
@@ -159,7 +163,7 @@ def _errors(
     medians = entry.provenance.basis in ("transferable", "judged")
     if software == "same" and entry.provenance.stack not in ("", calibration.stack):
         software = "engine"
-    shares = MEDIANS if medians else CACHED if operator.kind == "decode_attention" else MEASURED
+    shares = _shares_of(operator.kind, medians=medians)
     errors: dict[str, Number] = {}
     for region, inside in _regions(operator):
         found = _log_sd(entry, region, new_shapes)
@@ -173,6 +177,13 @@ def _errors(
             _add(errors, _shared(divided, log_sd * inside, cause, name, operator.name, region))
     _add(errors, _unmeasured_width(operator, family))
     return errors
+
+
+def _shares_of(kind: str, *, medians: bool) -> Shares:
+    """What shares the errors of a class, by its own constants or by medians of other devices."""
+    if medians:
+        return PRODUCTS_BY_MEDIANS if kind == "linear" else MEDIANS
+    return CACHED if kind == "decode_attention" else MEASURED
 
 
 def _log_sd(entry: OperatorConstants, region: str, new_shapes: Number) -> Number | None:

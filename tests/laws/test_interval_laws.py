@@ -15,6 +15,7 @@ from rooflines.timing.uncertain import (
     OTHER_ENGINE,
     OTHER_LIBRARIES,
     PASSES,
+    PRODUCTS_BY_MEDIANS,
     pass_estimate,
 )
 
@@ -28,7 +29,10 @@ widths = st.integers(min_value=2, max_value=16).map(float)
 contexts = st.integers(min_value=1, max_value=32768).map(float)
 
 
-@pytest.mark.parametrize("shares", [MEASURED, MEDIANS, CACHED, PASSES, OTHER_ENGINE, OTHER_LIBRARIES])
+@pytest.mark.parametrize(
+    "shares",
+    [MEASURED, PRODUCTS_BY_MEDIANS, MEDIANS, CACHED, PASSES, OTHER_ENGINE, OTHER_LIBRARIES],
+)
 def test_shares_of_a_variance_add_to_all_of_it(shares):
     parts = (shares.family, shares.region, shares.name, shares.name_region, shares.size, shares.own)
     assert sum(parts) == pytest.approx(1.0)

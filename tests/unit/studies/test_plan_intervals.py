@@ -67,8 +67,11 @@ def test_a_device_by_the_medians_of_others_is_less_sure(plan):
     medians = make_plan(replace(QUESTION, calibration="none"))
     for own, other in zip(plan.rows, medians.rows, strict=True):
         assert width(other, "target_step", "_s") > width(own, "target_step", "_s")
-    # What a device adds to all of its kernels drops out of a speedup, and little else is surer of a measured one.
-    assert width(medians.rows[2], "speedup") > 0.9 * width(plan.rows[2], "speedup")
+        if own["batch"] == 64 and own["draft_length"]:
+            assert width(other, "speedup") > 1.2 * width(own, "speedup")
+    # Of one sequence, step and verify pass run the same kernels in one region, and what a device adds to all of
+    # them drops out; what is left was measured to be alike: products scatter here as they do on other devices.
+    assert width(medians.rows[2], "speedup") == pytest.approx(width(plan.rows[2], "speedup"), rel=0.05)
 
 
 def test_the_textbook_states_nothing_and_so_has_no_intervals():
@@ -104,4 +107,5 @@ def test_a_cycle_is_never_cheaper_than_a_step_and_few_shapes_tell_no_less_than_n
         assert own["speedup_high"] <= own["tokens_per_cycle"] * (1 + 1e-12)
         assert own["cycle_cost_low"] >= 1.0 - 1e-12
         # Experts were measured on two sizes there, which alone would widen the ends to a factor of five each.
-        assert width(own, "target_step", "_s") < 1.3 * width(other, "target_step", "_s")
+        # What is left is how far those two scatter, and that is a fifth more than medians are off elsewhere.
+        assert width(own, "target_step", "_s") < 1.25 * width(other, "target_step", "_s")
