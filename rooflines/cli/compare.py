@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rooflines.cli.options import emit_answer, format_option, output_option
+from rooflines.cli.options import emit_answer, format_option, output_option, routing_option
 from rooflines.cli.plan_options import (
     acceptance_option,
     drafter_option,
@@ -38,6 +38,7 @@ from rooflines.cli.plan_options import (
     batch="1",
 )
 @serving_options
+@routing_option
 @format_option
 @output_option
 def compare(

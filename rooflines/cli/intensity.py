@@ -9,8 +9,8 @@ import click
 
 from rooflines.cli.options import (
     LARGEST_COUNT,
-    architecture_options,
     calibration_option,
+    counting_options,
     deployment_options,
     emit_answer,
     format_option,
@@ -39,7 +39,7 @@ def _count(least: int) -> click.IntRange:
 @click.option("--new-tokens", type=_count(1), help="New positions per sequence.")
 @click.option("--draft-length", type=_count(0), help="Of a verify: new positions less one.")
 @deployment_options
-@architecture_options
+@counting_options
 @calibration_option
 @format_option
 @output_option

@@ -109,20 +109,30 @@ deployment_options: Final = together(
         "--overhead", default="0 s", show_default=True, help="Host time per pass, such as '300 us'."
     ),
 )
-# What matters to mixtures of experts and encoder-decoders.
-architecture_options: Final = together(
-    click.option("--ep", default=1, show_default=True, type=int, help="Expert-parallel degree."),
-    click.option(
+
+
+def _routing(default: str) -> Decorator:
+    return click.option(
         "--routing",
-        default="uniform",
+        default=default,
         show_default=True,
         metavar="uniform|powerlaw:A|correlated:RHO",
         help="Which experts the tokens of a pass hit.",
-    ),
-    click.option(
-        "--encoder-positions", type=click.IntRange(min=1), help="Encoder positions of each sequence (T5)."
-    ),
+    )
+
+
+# That of questions about time, rooflines.costs.routing.DEFAULT_ROUTING, which help need not load NumPy for.
+routing_option: Final = _routing("correlated:0.35")
+_expert_option: Final = click.option(
+    "--ep", default=1, show_default=True, type=int, help="Expert-parallel degree."
 )
+_encoder_option: Final = click.option(
+    "--encoder-positions", type=click.IntRange(min=1), help="Encoder positions of each sequence (T5)."
+)
+# What matters to mixtures of experts and encoder-decoders: in questions about time, and where work is
+# counted.
+architecture_options: Final = together(_expert_option, routing_option, _encoder_option)
+counting_options: Final = together(_expert_option, _routing("uniform"), _encoder_option)
 
 
 def emit_answer(

@@ -85,7 +85,9 @@ def roofline_command(
     above, points = [], []
     for device, name in product(hardware, model):
         machine = make_machine(device, calibration, overhead)
-        served = make_deployment(name, machine, weight_dtype=weight_dtype, kv_dtype=kv_dtype, tensor=tp)
+        served = make_deployment(
+            name, machine, weight_dtype=weight_dtype, kv_dtype=kv_dtype, tensor=tp, routing="uniform"
+        )
         above += [roof for roof in roofs(served, phases) if roof not in above]
         for phase in dict.fromkeys(phases):
             cached, new = (0, context) if phase == "prefill" else (context, draft_length + 1)

@@ -95,6 +95,7 @@ class Operator:
         ranks: devices that take part, for collectives.
         reduces: whether a collective sums what the devices have, so that each needs all of it.
         tokens_per_expert: positions on the device over the experts that it holds, for experts.
+        distinct_log_sd: standard deviation of ln(distinct experts) where it rests on a measured range.
     """
 
     name: str
@@ -110,6 +111,7 @@ class Operator:
     ranks: int = 1
     reduces: bool = False
     tokens_per_expert: Number = 0.0
+    distinct_log_sd: Number = 0.0
 
 
 @dataclass(frozen=True, slots=True)

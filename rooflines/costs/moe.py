@@ -8,7 +8,7 @@ from __future__ import annotations
 from rooflines.costs.cost import Cost, Number, Operator
 from rooflines.costs.feed_forward import up_and_down
 from rooflines.costs.linear import all_reduce, arithmetic_of, layer_linear, stored_bytes
-from rooflines.costs.routing import distinct_experts
+from rooflines.costs.routing import distinct_experts, distinct_log_sd
 from rooflines.costs.setting import Setting
 from rooflines.dtypes import number_format
 from rooflines.models.layer import VECTORS
@@ -44,9 +44,8 @@ def _routed(layer: Layer, block: MixtureOfExperts, matrices: list[Matrix], setti
     own, dtype = dict(layer.formats), setting.model.dtype
     formats = [number_format(own.get(matrix.name, dtype)) for matrix in matrices]
     main = max(formats, key=lambda fmt: fmt.bits)
-    distinct = distinct_experts(
-        setting.routing, block.experts, block.experts_per_token, batch, shape.new_tokens
-    )
+    chosen = (setting.routing, block.experts, block.experts_per_token, batch, shape.new_tokens)
+    distinct = distinct_experts(*chosen)
     assigned = batch * shape.new_tokens * block.experts_per_token / parallel.expert
     one_bytes = stored_bytes(matrices, formats, number_format(own.get(VECTORS, dtype))) / block.experts
     touched = sum(matrix.inputs + matrix.outputs for matrix in matrices)
@@ -63,6 +62,7 @@ def _routed(layer: Layer, block: MixtureOfExperts, matrices: list[Matrix], setti
         storage=main.name,
         rows=assigned / (distinct / parallel.expert),
         tokens_per_expert=batch * shape.new_tokens * parallel.expert / block.experts,
+        distinct_log_sd=distinct_log_sd(*chosen),
     )
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from rooflines.costs.routing import parse_routing
+from rooflines.costs.routing import DEFAULT_ROUTING, parse_routing
 from rooflines.dtypes import number_format
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.hardware.catalogue import list_hardware
@@ -70,7 +70,7 @@ class Choices:
     context: int = 2048
     tensor_parallel: int = 4
     expert_parallel: int = 1
-    routing: str = "uniform"
+    routing: str = DEFAULT_ROUTING
     weight_dtype: str = ""
     kv_dtype: str = ""
     calibration: str = "auto"

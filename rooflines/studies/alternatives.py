@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from rooflines.costs.routing import DEFAULT_ROUTING
 from rooflines.errors import InputError
 from rooflines.serving.memory import largest_batch, memory_fit
 from rooflines.speculation.acceptance_text import parse_rates
@@ -56,6 +57,7 @@ class AlternativesQuestion:
         kv_dtype: format of cached keys and values; None keeps the checkpoint's.
         overhead: host time per pass, with its unit.
         calibration: ``auto``, ``none`` or ``textbook``.
+        routing: which experts the tokens of a pass hit.
     """
 
     hardware: str
@@ -73,6 +75,7 @@ class AlternativesQuestion:
     kv_dtype: str | None = None
     overhead: str = "0 s"
     calibration: str = "auto"
+    routing: str = DEFAULT_ROUTING
 
     def __post_init__(self) -> None:
         if max(self.draft_lengths, default=0) < 1:
@@ -137,7 +140,7 @@ def compare_alternatives(question: AlternativesQuestion) -> Alternatives:
     rows: list[dict[str, Any]] = []
     for batch in question.batches:
         rows += _with_gains([_row(question, option, batch) for option in options], options)
-    return Alternatives(question, _words(rows, question), rows, options[0].target.machine.basis)
+    return Alternatives(question, _words(rows, question), rows, options[0].target.basis)
 
 
 def _options(question: AlternativesQuestion) -> Iterator[_Option]:
@@ -150,6 +153,7 @@ def _options(question: AlternativesQuestion) -> Iterator[_Option]:
             weight_dtype=weights,
             kv_dtype=question.kv_dtype,
             tensor=question.tensor_parallel,
+            routing=question.routing,
         )
 
     target = served(question.target, question.weight_dtype)

@@ -218,7 +218,7 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
                     break
         if served:
             priced += served
-            basis.append(f"{option.name}: {machine.basis}")
+            basis.append(f"{option.name}: {served[0].served.fleet.engine.target.basis}")
         if "unified" in machine.profile.memory_type.lower():
             notes.append(
                 f"{option.hardware} shares its memory with the host: what the system and other programs "

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
+from rooflines.costs.routing import DEFAULT_ROUTING
 from rooflines.errors import InputError, UnitError
 from rooflines.serving.engine import DEFAULT_BATCHED_TOKENS, DEFAULT_SEQUENCES
 from rooflines.serving.goodput import Objective
@@ -107,7 +108,7 @@ class CapacityQuestion:
     request_overhead: str = "0 s"
     calibration: str = "auto"
     memory_reserve: float = DEFAULT_RESERVE
-    routing: str = "uniform"
+    routing: str = DEFAULT_ROUTING
     encoder_positions: int | None = None
 
     def __post_init__(self) -> None:

@@ -83,7 +83,7 @@ def study_intensity(
     timed = time_phase(deployment, phase, batch, context, new_tokens)
     rows = [_row(time, deployment, float(timed.seconds)) for time in timed.operators]
     rows.append(_total(timed, deployment, _interval_s(timed, deployment)))
-    return IntensityStudy(_words(timed, deployment, phase), deployment.machine.basis, as_columns(rows))
+    return IntensityStudy(_words(timed, deployment, phase), deployment.basis, as_columns(rows))
 
 
 def _row(time: OperatorTime, deployment: Deployment, whole_s: float) -> dict[str, object]:

@@ -68,7 +68,7 @@ def timing_of(question: PlanQuestion, target: Deployment) -> Timing:
             for one in drafters
             if _is_measured(one)
         ]
-        basis = "; ".join([target.machine.basis, *drafts, *host_words(hosts)])
+        basis = "; ".join([target.basis, *drafts, *host_words(hosts)])
         notes = (*files.notes, *mixed)
         return Timing(target, basis, drafters, hosts, files.largest_batch, is_measured=False, notes=notes)
     steps = files.read(question.steps)

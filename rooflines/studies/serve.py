@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rooflines.costs.routing import parse_routing
+from rooflines.costs.routing import DEFAULT_ROUTING, parse_routing
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
 from rooflines.hardware.calibration_files import calibration_of, load_calibration
@@ -48,7 +48,7 @@ def make_deployment(
     kv_dtype: str | None = None,
     tensor: int = 1,
     expert: int = 1,
-    routing: str = "uniform",
+    routing: str = DEFAULT_ROUTING,
     encoder_positions: int | None = None,
 ) -> Deployment:
     """A model as it is served.

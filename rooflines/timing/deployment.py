@@ -7,9 +7,9 @@ from typing import TypedDict
 
 from rooflines.costs.cost import Number
 from rooflines.costs.passes import decode_pass, prefill_pass, verify_pass
-from rooflines.costs.routing import UNIFORM, Routing
+from rooflines.costs.routing import SHARED_EXPERTS, Routing, routing_words
 from rooflines.costs.setting import Parallelism, Precision
-from rooflines.models.spec import ModelSpec
+from rooflines.models.spec import MixtureOfExperts, ModelSpec
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime, pass_time
 
@@ -40,7 +40,7 @@ class Deployment:
     machine: Machine
     precision: Precision = field(default_factory=Precision)
     parallelism: Parallelism = field(default_factory=Parallelism)
-    routing: Routing = UNIFORM
+    routing: Routing = SHARED_EXPERTS
     encoder_positions: Number | None = None
 
     def decode(self, batch: Number, context: Number) -> PassTime:
@@ -78,6 +78,19 @@ class Deployment:
             ),
             self.machine,
         )
+
+    @property
+    def basis(self) -> str:
+        """What its times rest on: the constants of the machine, and how experts are hit."""
+        return "; ".join(filter(None, (self.machine.basis, self.assumed_routing)))
+
+    @property
+    def assumed_routing(self) -> str | None:
+        """How experts are hit, as a clause; None where there are none."""
+        blocks = (block for layer, _ in self.model.layer_groups for block in layer.feed_forwards)
+        if not any(isinstance(block, MixtureOfExperts) for block in blocks):
+            return None
+        return routing_words(self.routing)
 
     @property
     def _served(self) -> _Served:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Final, Literal
 
@@ -21,7 +21,7 @@ from rooflines.hardware.calibration import OperatorConstants, width_family
 from rooflines.timing.forms import NARROW_QUERY_ROWS
 from rooflines.timing.intervals import log_ends
 from rooflines.timing.machine import Machine, transferable_entry
-from rooflines.timing.roofline import PassTime
+from rooflines.timing.roofline import PassTime, operator_time
 
 # What runs a pass: the software that constants were fitted to; another serving engine, or version of it;
 # other libraries.
@@ -96,6 +96,7 @@ UNMEASURED_WIDTH_LOG_SD: Final = 0.25
 _REGIONS: Final = ((64.0, "m <= 64"), (512.0, "m 65-512"), (math.inf, "m > 512"))
 _ALL: Final = "all"
 _SIXTEEN_BITS: Final = 16
+_SHARED_EXPERTS: Final = "experts that positions share"
 _QUANTILE: Final = NormalDist().inv_cdf(0.95)
 
 
@@ -125,7 +126,10 @@ def pass_errors_s(
     """What `pass_estimate` says, as standard deviations of the time (s); shaped by what each depends on."""
     absolute_s: dict[str, Number] = {}
     for one in time.operators:
-        for cause, log_sd in _errors(one.operator, machine, name, software, new_shapes).items():
+        causes = _errors(one.operator, machine, name, software, new_shapes)
+        if machine.calibration is not None and np.any(one.operator.distinct_log_sd):
+            causes[_SHARED_EXPERTS] = _of_experts(one.operator, machine)
+        for cause, log_sd in causes.items():
             absolute_s[cause] = absolute_s.get(cause, 0.0) + one.seconds * log_sd
     return absolute_s
 
@@ -222,6 +226,25 @@ def _shared(  # noqa: PLR0917 - an error, and the four things that it may be sha
         f"{operator}: {place} in {name}": shares.own,
     }
     return {cause: math.sqrt(share) * log_sd for cause, share in causes.items() if share}
+
+
+def _of_experts(operator: Operator, machine: Machine) -> Number:
+    """Standard deviation of ln(time) of experts for how many of them a pass hits: more to read, fewer rows.
+
+    All passes of several positions share it, whatever they are called.
+    """
+    most_s, least_s = (
+        operator_time(_hitting(operator, np.exp(sign * operator.distinct_log_sd)), machine).seconds
+        for sign in (1.0, -1.0)
+    )
+    half: Number = np.log(most_s / least_s) / 2.0
+    return half
+
+
+def _hitting(operator: Operator, factor: Number) -> Operator:
+    """The same work on so many times as many experts."""
+    cost = replace(operator.cost, weight_bytes=operator.cost.weight_bytes * factor)
+    return replace(operator, cost=cost, rows=operator.rows / factor)
 
 
 def _unmeasured_width(operator: Operator, family: str) -> dict[str, Number]:

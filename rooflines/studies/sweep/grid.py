@@ -19,6 +19,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines import __version__
+from rooflines.costs.routing import DEFAULT_ROUTING
 from rooflines.errors import FileFormatError, RooflinesError
 from rooflines.facts import Fact
 from rooflines.serving.memory import DEFAULT_RESERVE
@@ -159,7 +160,7 @@ class SweepGrid(Fact):
     overhead: str = "0 s"
     cycle_overhead: str = "0 s"
     memory_reserve: float = Field(default=DEFAULT_RESERVE, ge=0, lt=1)
-    routing: str = "uniform"
+    routing: str = DEFAULT_ROUTING
     encoder_positions: _Count | None = None
     columns: _Names = COLUMNS
     rows_per_part: int = Field(default=2**19, ge=1, le=2**22)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import CannotTellError, InputError
 from rooflines.studies.sweep.grid import SweepGrid
-from rooflines.studies.sweep.parts import Part, plan_parts
+from rooflines.studies.sweep.parts import Part, plan_parts, served
 from rooflines.studies.sweep.store import is_whole, open_folder, part_file, write_part
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class SweepOutcome:
         rows_priced: in this run; the others were there.
         seconds: of this run (s).
         refused: combinations that cannot be, each with its reason.
+        routing: what is assumed of how experts are hit; None where no target has any.
     """
 
     folder: Path
@@ -44,15 +45,17 @@ class SweepOutcome:
     rows_priced: int
     seconds: float
     refused: tuple[dict[str, Any], ...]
+    routing: str | None
 
     @property
     def text(self) -> str:
         """The outcome in words."""
         there = self.rows - self.rows_priced
+        assumed = f" Assumed: {self.routing}." if self.routing else ""
         rate = f" at {self.rows_priced / self.seconds:,.0f} rows/s" if self.rows_priced else ""
         return (
             f"{self.rows:,} rows in {self.parts:,} parts of {self.folder}: {self.rows_priced:,} priced now"
-            f"{rate}, {there:,} were there."
+            f"{rate}, {there:,} were there.{assumed}"
         )
 
     def refused_by_reason(self) -> list[dict[str, Any]]:
@@ -77,6 +80,7 @@ class SweepOutcome:
             "parts": self.parts,
             "rows_priced": self.rows_priced,
             "seconds": self.seconds,
+            "routing": self.routing,
             "refused": [{**one, "acceptance": list(one["acceptance"])} for one in self.refused],
         }
 
@@ -128,7 +132,21 @@ def run_sweep(
             "machine must share that folder under one path"
         )
     seconds = time.perf_counter() - start_s
-    return SweepOutcome(folder, sum(manifest.rows), len(parts), total, seconds, manifest.refused)
+    return SweepOutcome(
+        folder,
+        sum(manifest.rows),
+        len(parts),
+        total,
+        seconds,
+        manifest.refused,
+        _assumed_routing(parts, grid),
+    )
+
+
+def _assumed_routing(parts: Sequence[Part], grid: SweepGrid) -> str | None:
+    """What is assumed of how experts are hit, if any target has some."""
+    cases = {part.case.target: part.case for part in parts}.values()
+    return next(filter(None, (served(case, grid).target.assumed_routing for case in cases)), None)
 
 
 def require_extra(*, distributed: bool = False) -> None:

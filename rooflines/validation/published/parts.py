@@ -35,7 +35,6 @@ class Parts:
         prompt_s: that prompts add to a plain step; tau times that to a cycle.
         launched: whether passes take the time that the host launches them in.
         unpacked: whether rows of quantised weights set the verify pass.
-        shared_log_sd: standard deviation of ln(verify time) for the experts that positions share.
     """
 
     tokens_per_cycle: float
@@ -47,7 +46,6 @@ class Parts:
     prompt_s: float
     launched: bool = False
     unpacked: bool = False
-    shared_log_sd: float = 0.0
 
     @property
     def plain_s(self) -> float:
@@ -82,8 +80,6 @@ class Parts:
             name: dict(pass_estimate(one, machine, name, software="engine").errors)
             for name, one in (("decode", plain), ("verify", verify), ("draft", plain))
         }
-        if self.shared_log_sd:
-            errors["verify"] = {**errors["verify"], "experts that positions share": self.shared_log_sd}
         if self.launched:
             errors = {name: {f"host time by layer of {name}": HOST_LOG_SD} for name in errors}
             errors["verify"] = errors["decode"]  # the same layers, launched the same way

@@ -10,7 +10,6 @@ prefill the others wait for, and speculation does not speed it up (Amdahl).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,13 +17,12 @@ from typing import Final
 
 import numpy as np
 
-from rooflines.costs.routing import IndependentRouting
+from rooflines.costs.routing import SHARED_EXPERTS
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
 from rooflines.engines.host import STATE_COPIERS, TREE_KERNELS, HostTime, host_time, row_cost
 from rooflines.errors import InputError, RooflinesError, UnknownNameError
 from rooflines.models.readers import read_model
-from rooflines.models.spec import MixtureOfExperts
 from rooflines.serving.memory import memory_fit
 from rooflines.speculation.acceptance_text import parse_rates
 from rooflines.speculation.branches import Rates
@@ -39,15 +37,6 @@ from rooflines.validation.published.parts import Parts
 from rooflines.validation.published.rows import Claim, Unused
 from rooflines.validation.published.sources import calibration_name
 
-# How much alike positions of one sequence choose experts. Measured: neighbours share 38 % of them, and four
-# positions hit 31 % fewer than strangers would (0.35 and 0.45; Cohere's Command,
-# https://cohere.com/blog/mixture-of-experts-models-get-more-from-speculative-decoding as summarised at
-# https://headsupai.io/updates/cohere-proves-mixture-experts-models-amplify-speculative-decoding-gains); they
-# share 25.7 % in GLM-4.7-Flash (0.21; https://github.com/ml-explore/mlx-lm/pull/1485). The middle of the
-# three, and their ends.
-SHARED_EXPERTS: Final = IndependentRouting(correlation=0.35)
-_SHARED_LEAST: Final = IndependentRouting(correlation=0.21)
-_SHARED_MOST: Final = IndependentRouting(correlation=0.45)
 # Assumptions where a source is silent, the same for all rows.
 PROMPT: Final = 512
 OUTPUT: Final = 1024
@@ -151,7 +140,6 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
         prompt_s=_prompt_s(claim, target),
         launched=host.layer_s > 0,
         unpacked=unpacked_s > verify_s,
-        shared_log_sd=_shared_log_sd(claim, target, drafter, context),
     )
     low, high = parts.estimate(times, target.machine).interval()
     return Predicted(
@@ -172,35 +160,12 @@ def _deployment(claim: Claim, machine: Machine) -> tuple[Deployment, Drafter]:
     context = CONTEXT if claim.context is None else claim.context
     degrees = DEGREES if claim.devices is None else (claim.devices,)
     for tensor in degrees:
-        target = Deployment(model, machine, Precision(claim.weights), Parallelism(tensor), SHARED_EXPERTS)
+        target = Deployment(model, machine, Precision(claim.weights), Parallelism(tensor))
         drafter = make_drafter(claim.proposal.text, target)
         fit = memory_fit(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
         if bool(np.all(fit.fits)) or claim.devices is not None:
             return target, drafter
     raise InputError(f"{claim.model} does not fit on {DEGREES[-1]} x {claim.device}")
-
-
-def _shared_log_sd(claim: Claim, target: Deployment, drafter: Drafter, context: float) -> float:
-    """Standard deviation of ln(verify time) for the experts that positions share: half the measured range."""
-    if not any(
-        isinstance(block, MixtureOfExperts) for one in target.model.layers for block in one.feed_forwards
-    ):
-        return 0.0
-    least_s, most_s = (
-        float(
-            np.asarray(
-                cycle_times(
-                    replace(target, routing=routing),
-                    drafter,
-                    float(claim.batch),
-                    context,
-                    float(claim.proposal.draft_length),
-                ).verify.seconds
-            )
-        )
-        for routing in (_SHARED_MOST, _SHARED_LEAST)
-    )
-    return math.log(most_s / least_s) / 2.0
 
 
 def _host(claim: Claim, ranks: int) -> HostTime | None:

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 marimo = pytest.importorskip("marimo", reason="needs the extra [explore]")
 
-from rooflines.errors import InputError, RooflinesError  # noqa: E402 - after the skip
+from rooflines.costs.routing import DEFAULT_ROUTING  # noqa: E402 - after the skip
+from rooflines.errors import InputError, RooflinesError  # noqa: E402 - likewise
 from rooflines.explorer.choices import Choices, from_address, to_address  # noqa: E402 - likewise
 from rooflines.explorer.controls import (  # noqa: E402 - likewise
     AS_TYPED,
@@ -92,7 +93,7 @@ def test_experts_are_asked_about_where_there_are_any():
     dense = drafting_controls((), Choices())
     assert "expert_parallel" not in dense.value
     assert drafted(EXPERTS, dense.value).expert_parallel == 1
-    assert drafted(EXPERTS, dense.value).routing == "uniform"
+    assert drafted(EXPERTS, dense.value).routing == DEFAULT_ROUTING
 
 
 def test_drafters_stay_where_experts_cannot_be_spread():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from rooflines.costs.routing import SHARED_LEAST, SHARED_MOST
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.uncertain import pass_estimate
 
@@ -89,3 +91,53 @@ def test_the_example_of_the_documentation_runs(root, capsys):
     exec(compile(block, "calibration.md", "exec"), {})  # noqa: S102 - our own document
     low, high = map(float, re.findall(r"\d\.\d+", capsys.readouterr().out))
     assert 0.8 < low < 1.0 < high < 1.3
+
+
+SHARED = "experts that positions share"
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    machine = make_machine("h100-sxm")
+    return make_deployment("qwen3-30b-a3b", machine), machine
+
+
+@pytest.mark.parametrize("batch", [1.0, 8.0, 64.0])
+def test_the_measured_range_of_shared_experts_is_an_error_of_a_verify_pass(mixture, batch):
+    """As large as pricing the pass at both ends of the range says, which is half of it."""
+    deployment, machine = mixture
+    estimate = pass_estimate(deployment.verify(batch, 1024.0, 5.0), machine, "verify")
+    most_s, least_s = (
+        replace(deployment, routing=end).verify(batch, 1024.0, 5.0).seconds
+        for end in (SHARED_LEAST, SHARED_MOST)
+    )
+    assert estimate.errors[SHARED] == pytest.approx(np.log(most_s / least_s) / 2, rel=0.1, abs=1e-5)
+
+
+def test_the_range_of_shared_experts_is_no_error_of_a_plain_step_or_a_dense_model(mixture, served):
+    deployment, machine = mixture
+    assert SHARED not in pass_estimate(deployment.decode(8.0, 1024.0), machine, "decode").errors
+    dense, its_machine = served
+    assert SHARED not in pass_estimate(dense.verify(8.0, 1024.0, 5.0), its_machine, "verify").errors
+
+
+def test_passes_of_several_positions_share_that_error(mixture):
+    deployment, machine = mixture
+    verify, draft = (
+        pass_estimate(deployment.verify(1.0, 1024.0, 5.0), machine, name) for name in ("verify", "draft")
+    )
+    assert verify.errors[SHARED] > 0.05
+    assert (verify / draft).errors[SHARED] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_a_width_of_one_among_several_has_no_part_in_it(mixture):
+    deployment, machine = mixture
+    errors = pass_estimate(deployment.verify(1.0, 1024.0, np.array([1.0, 5.0])), machine, "verify").errors
+    assert errors[SHARED][0] == 0.0
+    assert errors[SHARED][1] > 0.05
+
+
+def test_the_textbook_states_no_error_of_experts_either():
+    machine = make_machine("h100-sxm", "textbook")
+    time = make_deployment("qwen3-30b-a3b", machine).verify(1.0, 1024.0, 5.0)
+    assert pass_estimate(time, machine, "verify").errors == {}

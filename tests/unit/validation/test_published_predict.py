@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from rooflines.costs.routing import UNIFORM
+from rooflines.costs.routing import SHARED_EXPERTS, UNIFORM
 from rooflines.engines.host import host_time
 from rooflines.errors import InputError
-from rooflines.speculation.cycle import cycle_times
 from rooflines.studies.serve import make_machine
+from rooflines.timing.deployment import Deployment
 from rooflines.validation.published import predict
 from rooflines.validation.published.predict import (
-    _SHARED_LEAST,
-    _SHARED_MOST,
     OUTPUT,
     PROMPT,
-    SHARED_EXPERTS,
     predict_claim,
     predict_claims,
 )
@@ -110,41 +107,16 @@ def test_kernels_are_those_of_the_rows_engine(chain):
     assert calibration_name("rtx-4090", "sglang") == calibration_name("h100-sxm5-80gb", "mlx") == "auto"
 
 
-def test_how_much_alike_positions_choose_experts_is_what_was_measured():
-    """Distinct experts of positions of one sequence, against the sources that predict.py names."""
-    least, usual, most = _SHARED_LEAST, SHARED_EXPERTS, _SHARED_MOST
-    assert float(usual(128, 8, 1.0, 2.0)) == pytest.approx(8 * (2 - 0.38), rel=0.005)
-    assert float(most(128, 8, 1.0, 4.0)) == pytest.approx(0.69 * float(UNIFORM(128, 8, 1.0, 4.0)), rel=0.005)
-    assert float(least(64, 4, 1.0, 2.0)) == pytest.approx(4 * (2 - 0.257), rel=0.005)
-    # Sequences choose independently: a plain step of many hits as many as strangers do.
-    assert usual(128, 8, 32.0, 1.0) == UNIFORM(128, 8, 32.0, 1.0)
-
-
-def test_positions_that_share_experts_make_verifying_cheaper_and_less_certain(monkeypatch):
+def test_experts_are_shared_as_a_plan_assumes(monkeypatch):
+    """With the one default of deployments; as if all positions were strangers, verifying is dearer."""
     row = claim(model="kimi-k2")
     shared = predict_claim(row, machine)
-    assert shared.parts.shared_log_sd > 0.01
-    monkeypatch.setattr(predict, "SHARED_EXPERTS", UNIFORM)
+    target, _ = predict._deployment(row, machine(row.device, calibration_name(row.device, row.known.engine)))
+    assert target.routing == SHARED_EXPERTS
+    monkeypatch.setattr(predict, "Deployment", partial(Deployment, routing=UNIFORM))
     alone = predict_claim(row, machine)
     assert alone.parts.step_s == shared.parts.step_s
     assert alone.parts.verify_s > 1.05 * shared.parts.verify_s
-    monkeypatch.undo()
-    certain = replace(shared.parts, shared_log_sd=0.0)
-    times = cycle_times_of(row)
-    low, high = certain.estimate(*times).interval()
-    assert float(high) / float(low) < shared.high / shared.low
-
-
-def cycle_times_of(row):
-    """Times of a claim and the machine, as `Parts.estimate` takes them."""
-    own = machine(row.device, calibration_name(row.device, row.known.engine))
-    target, drafter = predict._deployment(row, own)
-    length = float(row.proposal.draft_length)
-    return cycle_times(target, drafter, float(row.batch), predict.CONTEXT, length), own
-
-
-def test_experts_say_nothing_of_a_dense_model(chain):
-    assert predict_claim(chain, machine).parts.shared_log_sd == 0.0
 
 
 def test_host_time_that_grows_with_the_batch():
