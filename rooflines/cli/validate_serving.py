@@ -29,7 +29,8 @@ def serving(
     """Predict every row of tables of serving benchmarks, without fitting to them.
 
     FILEs are CSV tables with time per token and time to first token by model, device, degree of parallelism,
-    lengths and concurrency (docs/capacity.md). Errors are given by source, with the rows that were left out.
+    lengths and concurrency (docs/capacity.md). Errors are given by source, with the coverage of the 90 %
+    intervals, and the rows that were left out.
     """
     from rooflines.output.serving_validation import (
         row_columns,

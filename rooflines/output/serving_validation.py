@@ -63,9 +63,13 @@ def row_columns(predicted: Sequence[Predicted]) -> Columns:
         "batch": [one.batch for one in predicted],
         "measured_tpot_s": [row.tpot_s for row in rows],
         "predicted_tpot_s": [one.tpot_s for one in predicted],
+        "tpot_low_s": [one.ends and one.ends.tpot_s[0] for one in predicted],
+        "tpot_high_s": [one.ends and one.ends.tpot_s[1] for one in predicted],
         "plain_tpot_s": [one.plain_tpot_s for one in predicted],
         "measured_ttft_s": [row.ttft_s for row in rows],
         "predicted_ttft_s": [one.ttft_s for one in predicted],
+        "ttft_low_s": [one.ends and one.ends.ttft_s[0] for one in predicted],
+        "ttft_high_s": [one.ends and one.ends.ttft_s[1] for one in predicted],
         "measured_tokens_per_s_per_card": [one.measured_tokens_per_s for one in predicted],
         "predicted_tokens_per_s_per_card": [one.predicted_tokens_per_s for one in predicted],
         "basis": [one.basis for one in predicted],
@@ -86,7 +90,7 @@ def serving_text(predicted: Sequence[Predicted], left_out: Sequence[LeftOut], fm
             f"{total.rows} rows: tokens/s per card within {total.throughput_median_abs_error:.1%} (median), "
             f"time per token within {total.tpot_median_abs_error:.1%} (median), "
             f"{total.tpot_p90_abs_error:.1%} (90 %), bias {total.tpot_bias:+.1%}; the plain roofline "
-            f"{total.plain_tpot_median_abs_error:.1%}. {_ordered(order_of(predicted))}"
+            f"{total.plain_tpot_median_abs_error:.1%}. {_covered(total)} {_ordered(order_of(predicted))}"
         )
     parts = [words, render(_readable(judge_serving(predicted)), fmt, "Median absolute errors by source")]
     if left_out:
@@ -97,6 +101,15 @@ def serving_text(predicted: Sequence[Predicted], left_out: Sequence[LeftOut], fm
         }
         parts.append(render(columns, fmt, "Left out"))
     return "\n\n".join(parts)
+
+
+def _covered(total: ServingVerdict) -> str:
+    if total.tpot_coverage is None or total.ttft_coverage is None:
+        return "Nothing states how wrong the constants are, so that there are no intervals."
+    return (
+        f"Of 90 % intervals, {total.tpot_coverage:.0%} hold the time per token and {total.ttft_coverage:.0%} "
+        "the time to first token."
+    )
 
 
 def _ordered(order: Order) -> str:
@@ -117,8 +130,16 @@ def _readable(verdicts: Sequence[ServingVerdict]) -> Columns:
         "plain TPOT": "plain_tpot_median_abs_error",
         "TTFT": "ttft_median_abs_error",
     }
-    return {
+    shares = {"TPOT inside": "tpot_coverage", "TTFT inside": "ttft_coverage"}
+    columns: Columns = {
         "source": [" ".join(filter(None, verdict.source)) for verdict in verdicts],
         "rows": [verdict.rows for verdict in verdicts],
         **{title: [f"{getattr(one, name):.1%}" for one in verdicts] for title, name in errors.items()},
     }
+    if any(one.tpot_coverage is not None for one in verdicts):
+        columns |= {title: [_share(getattr(one, name)) for one in verdicts] for title, name in shares.items()}
+    return columns
+
+
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0%}"

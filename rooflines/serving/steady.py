@@ -25,8 +25,9 @@ from rooflines.serving.queueing import exceeded_wait_s, mean_prompt_wait_s, weig
 
 Array = NDArray[np.float64]
 
-# Halvings of a bracket: to the last bits of a double.
-_HALVINGS: Final = 60
+# How near a batch must come, as a share, and when to give up: a dozen steps do, and bisecting takes 50.
+_NEAR: Final = 1e-14
+_MOST_STEPS: Final = 200
 # Share of the time that decoding keeps at the least, where a batch below the mean could not bear the prompts.
 _LEAST_SHARE: Final = 1e-6
 
@@ -239,15 +240,41 @@ def closed_state(
     means = _Averages.of(curve)
     waits = first_token_s or means.first_token_s
     inside = min(float(sequences), float(curve.max_sequences))
-    low, high = 0.0, inside
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2.0
-        rate = means.rate_per_s(decode_tokens, middle)
-        taken = middle + rate * waits(rate, middle)
-        low, high = (middle, high) if taken <= inside else (low, middle)
-    rate = means.rate_per_s(decode_tokens, low)
-    tpot = low / (rate * decode_tokens)
-    return ClosedState(rate, low, tpot, sequences / rate - decode_tokens * tpot)
+
+    def beyond(batch: float) -> float:
+        rate = means.rate_per_s(decode_tokens, batch)
+        return batch + rate * waits(rate, batch) - inside
+
+    batch = _zero(beyond, inside)
+    rate = means.rate_per_s(decode_tokens, batch)
+    tpot = batch / (rate * decode_tokens)
+    return ClosedState(rate, batch, tpot, sequences / rate - decode_tokens * tpot)
+
+
+def _zero(rising: Callable[[float], float], most: float) -> float:
+    """Where a function that rises from below 0 to above it, or to infinity, on 0..most turns its sign.
+
+    Regula falsi with halved ends (Dowell and Jarratt, A modified regula falsi method for computing the root
+    of an equation, BIT 11, 1971: the Illinois algorithm); a steep or infinite end is bisected.
+    """
+    low, high = 0.0, most
+    below, above = rising(low), rising(high)
+    moved = None
+    if above <= 0.0:
+        return high
+    for _ in range(_MOST_STEPS):
+        share = 0.5 if above > most else below / (below - above)
+        middle = low + share * (high - low)
+        value = rising(middle)
+        if abs(value) <= _NEAR * most or not low < middle < high:
+            return middle
+        if value < 0.0:
+            above = above / 2.0 if moved == "low" else above
+            low, below, moved = middle, value, "low"
+        else:
+            below = below / 2.0 if moved == "high" else below
+            high, above, moved = middle, value, "high"
+    return low
 
 
 def saturation_per_s(curve: StepCurve, decode_tokens: float) -> float:

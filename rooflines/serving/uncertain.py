@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from statistics import NormalDist
 from typing import Final
 
@@ -21,8 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.estimates import LEVEL, Estimate, total
-from rooflines.serving.engine import Engine
+from rooflines.serving.benchmark import WAVES, benchmark_state
+from rooflines.serving.engine import Engine, StepCurve
 from rooflines.serving.fleet import Fleet
+from rooflines.serving.steady import ClosedState
 from rooflines.serving.workload import Workload
 from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.uncertain import draft_estimate
@@ -164,13 +167,13 @@ def _rows(stated: Array, batches: Array | float) -> NDArray[np.intp]:
 
 def slowed(fleet: Fleet, step: float, prompt: float) -> Fleet:
     """Engines whose steps take `step` times as long, and what prompts add to them `prompt` times."""
-    curve = replace(
-        fleet.curve,
-        step_s=fleet.curve.step_s * step,
-        prompt_extra_s=fleet.curve.prompt_extra_s * prompt,
-    )
     pool = None if fleet.pool is None else replace(fleet.pool, prompt_s=fleet.pool.prompt_s * prompt)
-    return replace(fleet, curve=curve, pool=pool)
+    return replace(fleet, curve=slowed_curve(fleet.curve, step, prompt), pool=pool)
+
+
+def slowed_curve(curve: StepCurve, step: float, prompt: float) -> StepCurve:
+    """`slowed` of one engine."""
+    return replace(curve, step_s=curve.step_s * step, prompt_extra_s=curve.prompt_extra_s * prompt)
 
 
 def turning_factors(
@@ -206,3 +209,51 @@ def ends(
     middle = answer([1.0] * len(errors))
     low, high = (answer(factors) for factors in turning_factors(answer, errors, level))
     return min(low, middle), max(high, middle)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientEnds:
+    """Ends of what a benchmark client measures, low and high.
+
+    Attributes:
+        tpot_s: time per output token after the first (s).
+        ttft_s: time to first token (s).
+        rate_per_s: requests completed (requests/s).
+    """
+
+    tpot_s: tuple[float, float]
+    ttft_s: tuple[float, float]
+    rate_per_s: tuple[float, float]
+
+
+def client_ends(
+    curve: StepCurve, workload: Workload, sequences: float, errors: tuple[Errors, Errors, Errors]
+) -> ClientEnds:
+    """Between which ends what `benchmark_state` predicts should lie.
+
+    Waits for a place in the engine are as long as it is slow, and no longer; the host's time is as given.
+
+    Args:
+        curve: the engine.
+        workload: what the client asks for.
+        sequences: requests at once.
+        errors: of steps, of prompts and of waits for the first token.
+    """
+    decode_tokens, equal = workload.decode_tokens, workload.equal_lengths
+
+    @cache
+    def measured(step: float, prompt: float) -> ClosedState:
+        slower = slowed_curve(curve, step, prompt)
+        return benchmark_state(slower, decode_tokens, sequences, WAVES, equal_lengths=equal)
+
+    def first_token_s(factors: Sequence[float]) -> float:
+        found = measured(*factors[:2])
+        place_s = max(sequences - curve.max_sequences, 0.0) / found.rate_per_s
+        known_s = min(place_s + curve.host.request_s, found.ttft_s)
+        return known_s + (found.ttft_s - known_s) * factors[2]
+
+    return ClientEnds(
+        ends(lambda factors: measured(*factors).tpot_s, errors[:2]),
+        ends(first_token_s, errors),
+        ends(lambda factors: measured(*factors).rate_per_s, errors[:2]),
+    )

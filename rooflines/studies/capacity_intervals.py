@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from rooflines.estimates import Estimate
-from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.fleet import Fleet, Load
 from rooflines.serving.goodput import Objective
 from rooflines.serving.steady import ClosedState, OpenState, closed_state, open_state
-from rooflines.serving.uncertain import EngineErrors, Errors, ends, slowed, turning_factors
+from rooflines.serving.uncertain import EngineErrors, Errors, client_ends, ends, slowed, turning_factors
 from rooflines.serving.workload import Workload
 from rooflines.speculation.crossover import BatchSearch
 
@@ -61,7 +60,7 @@ class Served:
         """Host time of a request, which is as it was given (s)."""
         return self.fleet.engine.host.request_s
 
-    def errors_at(self, batch: float) -> tuple[Errors, ...] | None:
+    def errors_at(self, batch: float) -> tuple[Errors, Errors, Errors] | None:
         """Errors of steps, of prompts and of waits for the first token at a mean batch."""
         if self.errors is None:
             return None
@@ -206,28 +205,10 @@ def closed_ends(one: Served, workload: Workload, sequences: int, state: ClosedSt
     errors = one.errors_at(state.batch)
     if errors is None:
         return dict.fromkeys(CLOSED_ENDS)
-    fleet = one.fleet
-
-    def measured(factors: Sequence[float]) -> ClosedState:
-        curve = slowed(fleet, *factors[:2]).curve
-        return benchmark_state(
-            curve, fleet.decode_tokens, float(sequences), WAVES, equal_lengths=workload.equal_lengths
-        )
-
-    def first_token_s(factors: Sequence[float]) -> float:
-        found = measured(factors)
-        place = max(sequences - fleet.curve.max_sequences, 0) / found.rate_per_s
-        known = min(place + one.request_s, found.ttft_s)
-        return known + (found.ttft_s - known) * factors[2]
-
-    tokens_per_card = workload.mean_output / fleet.cards_per_engine
-    answers: tuple[tuple[Callable[[Sequence[float]], float], int], ...] = (
-        (lambda factors: measured(factors).tpot_s, 2),
-        (first_token_s, 3),
-        (lambda factors: measured(factors).rate_per_s * tokens_per_card, 2),
-    )
-    values = [end for answer, count in answers for end in ends(answer, errors[:count])]
-    return dict(zip(CLOSED_ENDS, values, strict=True))
+    found = client_ends(one.fleet.curve, workload, float(sequences), errors)
+    tokens_per_card = workload.mean_output / one.fleet.cards_per_engine
+    rates = (end * tokens_per_card for end in found.rate_per_s)
+    return dict(zip(CLOSED_ENDS, (*found.tpot_s, *found.ttft_s, *rates), strict=True))
 
 
 def search_ends(search: BatchSearch, errors: EngineErrors | None) -> tuple[BatchSearch, BatchSearch] | None:

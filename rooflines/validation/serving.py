@@ -15,6 +15,8 @@ from rooflines.errors import RooflinesError
 from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.engine import Engine, StepCurve, step_curve
 from rooflines.serving.lengths import Lengths
+from rooflines.serving.steady import ClosedState
+from rooflines.serving.uncertain import ClientEnds, client_ends, engine_errors
 from rooflines.serving.workload import Workload
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
@@ -38,6 +40,7 @@ class Predicted:
         plain_tpot_s: the plain roofline's time per output token (s).
         batch: predicted mean batch.
         basis: what the constants rest on.
+        ends: of the 90 % intervals; None where nothing states how wrong the constants are.
     """
 
     row: ServingRow
@@ -47,6 +50,7 @@ class Predicted:
     plain_tpot_s: float
     batch: float
     basis: str
+    ends: ClientEnds | None
 
     @property
     def measured_tokens_per_s(self) -> float:
@@ -57,6 +61,15 @@ class Predicted:
     def predicted_tokens_per_s(self) -> float:
         """The same, predicted."""
         return self._throughput(self.ttft_s, self.tpot_s)
+
+    @property
+    def inside(self) -> tuple[bool, bool] | None:
+        """Whether the measured time per token and time to first token lie inside their intervals."""
+        if self.ends is None:
+            return None
+        pairs = ((self.ends.tpot_s, self.row.tpot_s), (self.ends.ttft_s, self.row.ttft_s))
+        tpot, ttft = (low <= measured <= high for (low, high), measured in pairs)
+        return tpot, ttft
 
     def _throughput(self, ttft_s: float, tpot_s: float) -> float:
         served = self.served
@@ -78,6 +91,8 @@ class ServingVerdict:
         ttft_median_abs_error: of time to first token.
         throughput_median_abs_error: of tokens per second and card.
         plain_tpot_median_abs_error: time per token of the plain roofline.
+        tpot_coverage: share of rows inside the 90 % interval of time per token; None where there is none.
+        ttft_coverage: of time to first token.
         basis: what the constants rest on.
     """
 
@@ -89,6 +104,8 @@ class ServingVerdict:
     ttft_median_abs_error: float
     throughput_median_abs_error: float
     plain_tpot_median_abs_error: float
+    tpot_coverage: float | None
+    ttft_coverage: float | None
     basis: str
 
 
@@ -161,26 +178,29 @@ def _predict_alike(
     lengths = [_lengths(length, first.settings.shortest) for length in (first.prompt, first.output)]
     workload = Workload.independent(lengths[0], lengths[1])
     largest = max(served.at_most for _, served in members)
-    machine = machine_of(first.device)
-    curve = _curve(first, machine, workload, largest)
-    plain = _curve(first, plain_machine_of(first.device), workload, largest)
+    engines = [_engine(first, source(first.device), largest) for source in (machine_of, plain_machine_of)]
+    curve, plain = (step_curve(engine, workload) for engine in engines)
+    errors = engine_errors(engines[0], workload, curve.max_sequences)
     found = []
     for row, served in members:
         most = min(served.at_most, curve.max_sequences)
-        state, bare = (
-            benchmark_state(
-                replace(one, max_sequences=most),
-                workload.decode_tokens,
-                served.sequences,
-                WAVES,
-                equal_lengths=workload.equal_lengths,
-            )
-            for one in (curve, plain)
+        own, bare = (replace(one, max_sequences=most) for one in (curve, plain))
+        state, textbook = (_state(one, workload, served.sequences) for one in (own, bare))
+        basis = engines[0].target.machine.basis
+        ends = (
+            None
+            if errors is None
+            else client_ends(own, workload, served.sequences, errors.served(state.batch, 0.0))
         )
         found.append(
-            Predicted(row, served, state.tpot_s, state.ttft_s, bare.tpot_s, state.batch, machine.basis)
+            Predicted(row, served, state.tpot_s, state.ttft_s, textbook.tpot_s, state.batch, basis, ends)
         )
     return found
+
+
+def _state(curve: StepCurve, workload: Workload, sequences: float) -> ClosedState:
+    equal = workload.equal_lengths
+    return benchmark_state(curve, workload.decode_tokens, sequences, WAVES, equal_lengths=equal)
 
 
 def _lengths(nominal: int, shortest: float) -> Lengths:
@@ -191,15 +211,13 @@ def _lengths(nominal: int, shortest: float) -> Lengths:
     return Lengths(values, np.full(slices, 1.0 / slices))
 
 
-def _curve(served: ServedAs, machine: Machine, workload: Workload, largest: int) -> StepCurve:
-    target = Deployment(served.model, machine, Precision(served.weights, served.kv), served.parallelism)
-    engine = Engine(
-        target,
+def _engine(served: ServedAs, machine: Machine, largest: int) -> Engine:
+    return Engine(
+        Deployment(served.model, machine, Precision(served.weights, served.kv), served.parallelism),
         max_sequences=largest,
         batched_tokens=served.settings.batched_tokens,
         host=served.settings.host,
     )
-    return step_curve(engine, workload)
 
 
 def judge_serving(predicted: Iterable[Predicted]) -> list[ServingVerdict]:
@@ -224,8 +242,18 @@ def _verdict(source: tuple[str, ...], members: Sequence[Predicted]) -> ServingVe
         float(np.median(abs(ttft))),
         float(np.median(abs(throughput))),
         float(np.median(abs(plain))),
+        *_coverage(members),
         members[0].basis,
     )
+
+
+def _coverage(members: Sequence[Predicted]) -> tuple[float | None, float | None]:
+    """Shares of rows inside their intervals: of time per token, and of time to first token."""
+    inside = [one.inside for one in members if one.inside is not None]
+    if not inside:
+        return None, None
+    tpot, ttft = np.mean(inside, axis=0)
+    return float(tpot), float(ttft)
 
 
 def overall(predicted: Sequence[Predicted]) -> ServingVerdict | None:

@@ -42,6 +42,32 @@ def test_the_textbook_is_the_plain_roofline():
     assert overall["tpot_median_abs_error"] == overall["plain_tpot_median_abs_error"] > 0.3
 
 
+def test_how_often_intervals_hold_is_said_in_every_format(tmp_path):
+    rows_file = tmp_path / "rows.csv"
+    document = json.loads(run(RUNS, "--rows", rows_file, "--format", "json").stdout)
+    with rows_file.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    for name in ("tpot", "ttft"):
+        inside = [
+            float(row[f"{name}_low_s"]) <= float(row[f"measured_{name}_s"]) <= float(row[f"{name}_high_s"])
+            for row in rows
+        ]
+        share = sum(inside) / len(inside)
+        assert document["overall"][f"{name}_coverage"] == pytest.approx(share)
+        assert document["verdicts"][0][f"{name}_coverage"] == pytest.approx(share)
+    text = run(RUNS).stdout
+    assert "Of 90 % intervals, 100% hold the time per token" in text
+    assert "TPOT inside" in text
+
+
+def test_without_intervals_none_is_said_to_hold():
+    text = run(RUNS, "--calibration", "textbook").stdout
+    assert "there are no intervals" in text
+    assert "inside" not in text
+    (row,) = csv.DictReader(run(RUNS, "--calibration", "textbook", "--format", "csv").stdout.splitlines())
+    assert row["tpot_coverage"] == row["ttft_coverage"] == ""
+
+
 def test_csv_has_a_row_a_source():
     rows = list(csv.DictReader(run(RUNS, "--format", "csv").stdout.splitlines()))
     assert [row["model"] for row in rows] == ["meta-llama/Llama-3.1-70B"]

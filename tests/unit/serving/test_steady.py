@@ -11,6 +11,7 @@ from rooflines.serving.steady import (
     closed_state,
     completions_per_s,
     open_state,
+    prompt_wait,
     saturation_per_s,
 )
 
@@ -138,3 +139,25 @@ def test_a_rate_must_be_positive(linear_curve, rate):
 def test_a_number_of_sequences_must_be_positive(linear_curve, sequences):
     with pytest.raises(InputError, match="sequences"):
         closed_state(linear_curve(), D, sequences)
+
+
+@pytest.mark.parametrize("sequences", [1.0, 1.5, 7.0, 63.0, 64.0])
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"extra_s": 0.0, "chunks": 0.0, "share": 0.0}, {"extra_s": 2.0, "chunks": 20.0, "share": 20.0}],
+    ids=["prompts", "no prompts", "prompts alone saturate it"],
+)
+def test_every_request_decodes_or_waits_for_its_first_token(linear_curve, sequences, given):
+    """Little's law at the fixed point, to the last bits, on both sides of the pole where prompts pile up."""
+    curve = linear_curve(**given)
+    state = closed_state(curve, D, sequences)
+    rate = completions_per_s(curve, D, state.batch)
+    assert state.rate_per_s == rate
+    waiting = rate * prompt_wait(curve)(rate, state.batch)
+    assert state.batch + waiting == pytest.approx(sequences, rel=1e-12)
+
+
+def test_a_fixed_point_at_the_pole_is_found(linear_curve):
+    """A wait that is 0 up to a batch and endless beyond it: the batch stops there."""
+    state = closed_state(linear_curve(), D, 32.0, lambda _, batch: 0.0 if batch <= 20.25 else math.inf)
+    assert state.batch == pytest.approx(20.25, rel=1e-12)

@@ -7,14 +7,17 @@ import numpy as np
 import pytest
 
 from rooflines.estimates import Estimate
+from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.engine import Engine, step_curve
 from rooflines.serving.fleet import Fleet, PrefillPool
+from rooflines.serving.host import Host
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.schedule import parse_schedule
 from rooflines.serving.steady import closed_state, open_state, saturation_per_s
 from rooflines.serving.uncertain import (
     FIRST_TOKEN_LOG_SD,
     SERVED_LOG_SD,
+    client_ends,
     ends,
     engine_errors,
     slowed,
@@ -184,3 +187,31 @@ def test_host_time_is_exact(drafting):
         one, other = (log_sd(errors.of_passes(4.0, length)[0]) for errors in (bare, hosted))
         seconds = float(np.asarray(bare.step.value)[3, [0, 2, 4].index(length)])
         assert other == pytest.approx(one * seconds / (seconds + 1e-3), rel=0.02)
+
+
+SPREAD = Workload.independent(parse_lengths("uniform:900..1100", "p"), parse_lengths("uniform:200..300", "o"))
+
+
+def test_what_a_client_measures_ends_where_its_engine_is_slower_or_faster(linear_curve):
+    """With one error for steps and prompts, both ends are engines that are that much slower or faster."""
+    curve, shared = linear_curve(), {"shared": 0.1}
+    found = client_ends(curve, SPREAD, 16.0, (shared, shared, {}))
+    factor = math.exp(0.1 * 1.6448536)
+    state = benchmark_state(curve, SPREAD.decode_tokens, 16.0, WAVES)
+    assert found.tpot_s == pytest.approx((state.tpot_s / factor, state.tpot_s * factor), rel=1e-6)
+    assert found.ttft_s == pytest.approx((state.ttft_s / factor, state.ttft_s * factor), rel=1e-6)
+    assert found.rate_per_s == pytest.approx((state.rate_per_s / factor, state.rate_per_s * factor), rel=1e-6)
+
+
+def test_of_a_wait_only_what_is_predicted_may_be_wrong(linear_curve):
+    """Neither the host's time, which was given, nor the wait for a place, which is the engine's pace."""
+    waits = ({}, {}, {"waits": 0.5})
+    factor = math.exp(0.5 * 1.6448536)
+    curve = linear_curve(extra_s=50e-3, host=Host(request_s=0.4))
+    for sequences in (16.0, 80.0):
+        state = benchmark_state(curve, SPREAD.decode_tokens, sequences, WAVES)
+        known = 0.4 + max(sequences - 64.0, 0.0) / state.rate_per_s
+        assert known < state.ttft_s
+        low, high = client_ends(curve, SPREAD, sequences, waits).ttft_s
+        assert low == pytest.approx(known + (state.ttft_s - known) / factor)
+        assert high == pytest.approx(known + (state.ttft_s - known) * factor)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from rooflines.errors import FileFormatError
+from rooflines.serving.uncertain import ClientEnds
 from rooflines.studies.serve import make_machine
 from rooflines.validation.serving import judge_serving, order_of, overall, predict_serving
 from rooflines.validation.serving_tables import ServedAs, read_serving, served_as
@@ -124,6 +125,44 @@ def test_errors_by_hand(found):
     assert verdict.tpot_p90_abs_error == pytest.approx(np.quantile([0.1, 0.2, 0.3], 0.9))
     assert overall(predicted).tpot_median_abs_error == verdict.tpot_median_abs_error
     assert overall([]) is None
+
+
+def test_coverage_by_hand(found):
+    def between(one, tpot, ttft):
+        """Intervals whose ends are these times the measured times."""
+        ends = ClientEnds(
+            tuple(end * one.row.tpot_s for end in tpot),
+            tuple(end * one.row.ttft_s for end in ttft),
+            (0.0, 1.0),
+        )
+        return replace(one, ends=ends)
+
+    first, second, third, fourth = found[0][:4]
+    (verdict,) = judge_serving(
+        [
+            between(first, (0.9, 1.1), (0.5, 2.0)),
+            between(second, (1.0, 1.0), (1.1, 2.0)),
+            between(third, (1.1, 1.2), (0.5, 0.9)),
+            replace(fourth, ends=None),
+        ]
+    )
+    assert verdict.rows == 4
+    assert verdict.tpot_coverage == pytest.approx(2 / 3)
+    assert verdict.ttft_coverage == pytest.approx(1 / 3)
+
+
+def test_the_textbook_has_no_intervals(found):
+    assert all(one.ends is None for one in found[0])
+    assert overall(found[0]).tpot_coverage is None
+
+
+def test_every_prediction_lies_inside_its_interval(rows):
+    predicted, _ = predict_serving(rows, make_machine, machine)
+    for one in predicted:
+        assert one.ends.tpot_s[0] < one.tpot_s < one.ends.tpot_s[1]
+        assert one.ends.ttft_s[0] < one.ttft_s < one.ends.ttft_s[1]
+    # Measured times of this server are within 10 % of the predicted ones, and intervals are wider.
+    assert overall(predicted).tpot_coverage == 1.0
 
 
 def test_the_order_of_pairs(found):
