@@ -59,16 +59,6 @@ class Estimate:
         """1 over the value: the same causes, acting the other way."""
         return Estimate(1.0 / self.value, {cause: -sd for cause, sd in self.errors.items()}, self.basis)
 
-    def with_error(self, cause: str, log_sd: Number) -> Estimate:
-        """The same value with one more cause of error.
-
-        Raises:
-            InputError: the cause is there already, so adding it would count it twice.
-        """
-        if cause in self.errors:
-            raise InputError(f"the error {cause!r} is part of this estimate already")
-        return Estimate(self.value, {**self.errors, cause: log_sd}, self.basis)
-
     @property
     def log_sd(self) -> Number:
         """Standard deviation of log(true / value): all causes together."""

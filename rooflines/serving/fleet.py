@@ -98,11 +98,6 @@ class Fleet:
         return float(self.engine.target.parallelism.tensor)
 
     @property
-    def cards_at_once(self) -> int:
-        """Devices that can only be added together."""
-        return self.engine.target.parallelism.devices
-
-    @property
     def saturation_per_s(self) -> float:
         """Requests that one decode engine carries at most (requests/s)."""
         return saturation_per_s(self.curve, self.decode_tokens)

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from rooflines.costs.cost import Number
-from rooflines.speculation.drafters.base import Draft, Repeated
+from rooflines.speculation.drafters.base import Draft, Repeated, total_s
 from rooflines.timing.roofline import OperatorTime, PassTime
 from rooflines.timing.step_times import Timed
 
@@ -68,10 +68,7 @@ class CycleHost:
         if not self.layer_s or not draft.passes:
             return draft
         passes = tuple(Repeated(one.count, self.launched(one.time)) for one in draft.passes)
-        seconds: Number = 0.0
-        for one in passes:
-            seconds = seconds + one.count * one.time.seconds
-        return replace(draft, seconds=seconds, passes=passes)
+        return replace(draft, seconds=total_s(passes), passes=passes)
 
     def outside_s(self, batch: Number, draft_length: Number) -> Number:
         """Time of a cycle outside its passes; where nothing is drafted, that of a plain step (s)."""

@@ -85,7 +85,7 @@ def step_table(file: StepsFile) -> Columns:
     }
 
 
-def curves(file: DecodeFile, case: str = "step", least: int = 3) -> tuple[Curve, ...]:
+def curves(file: DecodeFile, least: int = 3) -> tuple[Curve, ...]:
     """Whole passes by width, one curve a batch and context that has `least` widths.
 
     Raises:
@@ -94,11 +94,11 @@ def curves(file: DecodeFile, case: str = "step", least: int = 3) -> tuple[Curve,
     whole = max(one.depth for one in file.samples)
     groups: dict[tuple[int, int], list[Sample]] = {}
     for one in file.samples:
-        if one.case == case and one.depth == whole:
+        if one.case == "step" and one.depth == whole:
             groups.setdefault((one.batch, one.context), []).append(one)
     found = [_curve(key, group) for key, group in sorted(groups.items()) if len(group) >= least]
     if not found:
-        raise InputError(f"no {case} was measured with {least} widths or more: measure more --positions")
+        raise InputError(f"no step was measured with {least} widths or more: measure more --positions")
     return tuple(found)
 
 

@@ -96,11 +96,6 @@ class Case:
         warm = f" temperature={self.temperature:g}" if self.temperature else ""
         return f"{self.drafter}{given}{forced}{warm} | draft {self.draft_length} | {self.prompt_kind}"
 
-    @property
-    def has_model(self) -> bool:
-        """Whether the drafter runs a model at all."""
-        return self.drafter != "prompt-lookup"
-
 
 def cases_of(file: SpeculationFile) -> tuple[Case, ...]:
     """The cases of a file, in the order of their first runs."""

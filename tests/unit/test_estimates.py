@@ -74,11 +74,6 @@ def test_the_basis_of_a_result_names_both():
     assert (Estimate(1.0, {"a": 0.1}, "x") * 2.0).value == pytest.approx(2.0)
 
 
-def test_a_cause_is_not_counted_twice():
-    with pytest.raises(InputError, match="already"):
-        Estimate(1.0, {"kernel": 0.1}).with_error("kernel", 0.1)
-
-
 @pytest.mark.parametrize("level", [0.0, 1.0, 90.0])
 def test_a_level_is_a_share(level):
     with pytest.raises(InputError, match=r"0\.9"):

@@ -362,10 +362,10 @@ def read_dense(view: ConfigView, facts: Facts) -> ModelSpec:
 
 
 def feed_forwards(
-    view: ConfigView, length: int, *, gated: bool, bias: bool = False, key: str = "intermediate_size"
+    view: ConfigView, length: int, *, gated: bool, bias: bool = False
 ) -> tuple[FeedForward, ...]:
     """One dense feed-forward a layer; equal widths are one object."""
-    widths = view.sizes(key, length=length)
+    widths = view.sizes("intermediate_size", length=length)
     kept = {width: FeedForward(width=width, gated=gated, bias=bias) for width in set(widths)}
     return tuple(kept[width] for width in widths)
 

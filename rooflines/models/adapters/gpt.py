@@ -33,7 +33,6 @@ def _multi_head(
     heads: int,
     *,
     bias: bool,
-    output_bias: bool | None = None,
     kv_heads: int = 0,
 ) -> Attention:
     size = split_heads(view, hidden, heads)
@@ -43,7 +42,7 @@ def _multi_head(
         head_size=size,
         value_head_size=size,
         qkv_bias=bias,
-        output_bias=bias if output_bias is None else output_bias,
+        output_bias=bias,
     )
 
 

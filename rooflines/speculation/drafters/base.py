@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, Self, runtime_checkable
 
@@ -152,6 +152,14 @@ def grown(spent: Spent, draft_length: Number, tree: TreeGrowth | None) -> Draft:
     return Draft(seconds, 0.0, width, width**2, tree, passes=passes)
 
 
+def total_s(passes: Iterable[Repeated]) -> Number:
+    """Time of some passes (s)."""
+    seconds: Number = 0.0
+    for one in passes:
+        seconds = seconds + one.count * one.time.seconds
+    return seconds
+
+
 def drafting(draft_length: Number) -> Number:
     """How often a pass that every draft has once runs: not in plain decoding."""
     return np.asarray(np.asarray(draft_length) > 0, dtype=float)
@@ -159,12 +167,7 @@ def drafting(draft_length: Number) -> Number:
 
 def _taken(spent: Spent) -> tuple[Number, tuple[Repeated, ...]]:
     """Seconds, and the passes that they are made of."""
-    if not isinstance(spent, tuple):
-        return spent, ()
-    seconds: Number = 0.0
-    for one in spent:
-        seconds = seconds + one.count * one.time.seconds
-    return seconds, spent
+    return (total_s(spent), spent) if isinstance(spent, tuple) else (spent, ())
 
 
 def possible_lengths(asked: Sequence[int], only: int | None, longest: int | None = None) -> tuple[int, ...]:

@@ -197,7 +197,7 @@ class HeadDrafter(ABC):
     def prefill(self, new_tokens: Number, context: Number) -> Number:
         """A pass over the prompt on features that the target just computed; logits of its end alone.
 
-        None where no layer caches anything: Medusa's heads, or a last layer without attention that is reused.
+        None where no layer caches anything (a last layer without attention, reused as a module).
         """
         if not np.any(self.head.kv_cache_bytes(1.0, 1.0)):
             return 0.0 * np.asarray(new_tokens) * context

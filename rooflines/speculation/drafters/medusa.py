@@ -15,7 +15,7 @@ import numpy as np
 from rooflines.costs.cost import Number
 from rooflines.costs.setting import Shape
 from rooflines.models.matrix import Matrix
-from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, grown, require_length
+from rooflines.speculation.drafters.base import Draft, Drafter, Repeated, Uncached, grown, require_length
 from rooflines.speculation.drafters.eagle import TREE_PARAMETERS, read_tree
 from rooflines.speculation.drafters.head import HeadDrafter, make_head
 from rooflines.speculation.drafters.kind import DrafterKind, label, whole
@@ -23,8 +23,8 @@ from rooflines.timing.deployment import Deployment
 
 
 @dataclass(frozen=True, slots=True)
-class MedusaDrafter(HeadDrafter):
-    """Heads side by side on one position; they attend to nothing, so that nothing is cached."""
+class MedusaDrafter(Uncached, HeadDrafter):
+    """Heads side by side on one position, which attend to nothing."""
 
     def draft(self, batch: Number, context: Number, draft_length: Number) -> Draft:
         """Price one head, as often as heads are used; the head of plain decoding is the target's own.

@@ -91,7 +91,6 @@ def test_experts_spread_over_devices_are_added_together(workload):
     target = make_deployment("gpt-oss-20b", make_machine("h100-sxm5-80gb", "textbook"), expert=4)
     fleet = make_fleet(Engine(target, max_sequences=64), workload)
     assert fleet.cards_per_engine == 1
-    assert fleet.cards_at_once == 4
     engines = fleet.needed(1.0, PROMISE)
     assert engines == (4, 0)
     assert fleet.cards(engines) == 4
