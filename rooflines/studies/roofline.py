@@ -16,15 +16,54 @@ PlotPhase = Literal["prefill", "decode", "verify"]
 EVERYTHING: Final = "whole pass"
 OTHER: Final = "other products"
 # Operators that do the same kind of work share a colour.
-GROUPS: Final = {
-    "qkv projection": "attention projections",
-    "output projection": "attention projections",
-    "attention": "attention",
-    "gate and up projection": "feed-forward",
-    "up projection": "feed-forward",
-    "down projection": "feed-forward",
-    "head": "head",
+_MEMBERS: Final = {
+    "attention projections": (
+        "qkv projection",
+        "query projection",
+        "output projection",
+        "latent projections",
+        "query up projection",
+        "latent absorption",
+        "latent expansion",
+        "index query projection",
+        "index key projection",
+        "cross query projection",
+        "cross kv projection",
+        "cross output projection",
+    ),
+    "attention": (
+        "attention",
+        "windowed attention",
+        "chunked attention",
+        "latent attention",
+        "sparse latent attention",
+        "index scores",
+        "cross attention",
+    ),
+    "feed-forward": (
+        "gate and up projection",
+        "up projection",
+        "down projection",
+        "shared expert gate and up projection",
+        "shared expert up projection",
+        "shared expert down projection",
+        "shared expert gate",
+    ),
+    "head": ("head",),
+    "routed experts": (
+        "routed experts",
+        "router",
+        "expert latent projection",
+        "expert latent output",
+    ),
+    "recurrent layers": (
+        "recurrent projections",
+        "recurrence",
+        "mamba x projection",
+        "mamba step projection",
+    ),
 }
+GROUPS: Final = {operator: group for group, operators in _MEMBERS.items() for operator in operators}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +136,19 @@ class Roof:
 def roofline_points(
     deployment: Deployment, phase: PlotPhase, batches: Iterable[int], context: int, new_tokens: int
 ) -> list[RooflinePoint]:
-    """One point a batch for each group of operators that multiplies matrices, and one for the whole pass."""
+    """One point a batch for each group of operators that multiplies matrices, and one for the whole pass.
+
+    The scan of a recurrent layer multiplies none, but belongs to those that do: its bytes and its time count
+    with theirs. Elementwise kernels count in the whole pass alone.
+    """
     points: list[RooflinePoint] = []
     for batch in batches:
         timed = time_phase(deployment, phase, batch, context, None if phase == "decode" else new_tokens)
         groups: dict[str, list[OperatorTime]] = {}
         for time in timed.operators:
-            if np.any(np.asarray(time.operator.cost.matmul_flops) > 0):
-                groups.setdefault(GROUPS.get(time.operator.name, OTHER), []).append(time)
+            group = GROUPS.get(time.operator.name)
+            if group is not None or np.any(np.asarray(time.operator.cost.matmul_flops) > 0):
+                groups.setdefault(group or OTHER, []).append(time)
         parts = {name: (total_cost(times), _seconds(times)) for name, times in groups.items()}
         parts[EVERYTHING] = (timed.cost, float(timed.seconds))
         points += [

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 # Rims of the markers of the first, second, third ... model: colour and width in points.
 _RIMS: Final = (("white", 0.5), (BLACK, 1.0), ("#777777", 1.6), (BLACK, 2.0))
-# Groups often share a place at small batches, so later ones are drawn smaller, inside the earlier.
-_SIZES: Final = (9.5, 8.0, 6.5, 5.0, 3.8, 3.0)
+# Groups often share a place at small batches, so that they are drawn one inside another: the more time a
+# group takes, the larger its marker.
+_SIZES: Final = (9.5, 8.2, 7.0, 6.0, 5.2, 4.5, 3.8, 3.2)
 _ORDER: Final = (EVERYTHING, *dict.fromkeys(GROUPS.values()), OTHER)
-_COLOUR: Final = dict(zip(_ORDER, (BLACK, *COLOURS), strict=False))
-_SIZE: Final = dict(zip(_ORDER, _SIZES, strict=True))
+_COLOUR: Final = dict(zip(_ORDER, (BLACK, *COLOURS), strict=True))
 _SPARE_DECADES: Final = 0.35
 
 
@@ -69,13 +69,14 @@ def draw_roofline(
     _limits(axis, roofs, points, measured)
     for index, roof in enumerate(roofs):
         _draw_roof(axis, roof, DASHES[index % len(DASHES)])
-    for point in sorted(points, key=lambda one: -_SIZE[one.group]):
+    sizes = _sizes(points)
+    for point in sorted(points, key=lambda one: -sizes[one.group]):
         rim, width = _RIMS[models.index(point.model) % len(_RIMS)]
         axis.plot(
             point.intensity_flop_per_byte,
             point.attained_flop_per_s,
             marker=MARKERS[point.phase],
-            markersize=_SIZE[point.group],
+            markersize=sizes[point.group],
             color=_COLOUR[point.group],
             markeredgecolor=rim,
             markeredgewidth=width,
@@ -117,6 +118,21 @@ def roof_label(roof: Roof) -> str:
     peak = format_quantity(roof.peak_flop_per_s, "FLOP/s")
     bandwidth = format_quantity(roof.memory_bytes_per_s, "byte/s")
     return f"{roof.name}\n{roof.arithmetic} {peak}, {bandwidth}, ridge {roof.ridge_flop_per_byte:.3g}"
+
+
+def _sizes(points: Sequence[RooflinePoint]) -> dict[str, float]:
+    """Sizes of markers by group (points), in the order of the largest share that each takes of a pass."""
+
+    def of(point: RooflinePoint) -> tuple[str, str, str, int]:
+        return point.hardware, point.model, point.phase, point.batch
+
+    whole = {of(point): point.seconds for point in points if point.group == EVERYTHING}
+    shares: dict[str, float] = {}
+    for point in points:
+        share = point.seconds / whole.get(of(point), point.seconds)
+        shares[point.group] = max(shares.get(point.group, 0.0), share)
+    ranked = sorted(shares, key=lambda group: (group != EVERYTHING, -shares[group]))
+    return dict(zip(ranked, _SIZES, strict=False))
 
 
 def _limits(

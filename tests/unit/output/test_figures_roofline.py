@@ -128,3 +128,18 @@ def test_two_drawings_give_the_same_svg(drawn, tmp_path):
         with figure_style():
             save_figure(roofline_figure(*drawn, title="Llama"), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "other.svg").read_bytes()
+
+
+def test_what_takes_more_time_has_a_larger_marker(served):
+    points = roofline_points(served, "decode", (1,), 1024, 1)
+    axis = _axis(roofs(served, ("decode",)), points)
+    size = {
+        (line.get_xdata()[0], line.get_ydata()[0]): line.get_markersize()
+        for line in axis.lines
+        if line.get_xdata().size
+    }
+    by_time = sorted(points, key=lambda point: -point.seconds)
+    sizes = [size[point.intensity_flop_per_byte, point.attained_flop_per_s] for point in by_time]
+    assert len(sizes) > 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == len(sizes)
