@@ -86,7 +86,7 @@ def _decode_left_out(frame: pd.DataFrame, context: Context) -> Texts:
         len(frame),
         _ungrouped(frame),
         (small, "KV within twice the last-level cache, which the loop of the benchmark keeps warm"),
-        *too_fast(operator, column(frame, "time_us") * 1e-6, context.profile),
+        *too_fast((operator,), column(frame, "time_us") * 1e-6, context.profile),
     )
 
 
@@ -109,7 +109,7 @@ def _prefill_left_out(frame: pd.DataFrame, context: Context) -> Texts:
         len(frame),
         _ungrouped(frame),
         (single, "a prompt of one token: the decode kernel runs"),
-        *too_fast(operator, column(frame, "time_us") * 1e-6, context.profile)[1:],
+        *too_fast((operator,), column(frame, "time_us") * 1e-6, context.profile)[1:],
     )
 
 

@@ -87,7 +87,7 @@ def _gemm_left_out(frame: pd.DataFrame, context: Context) -> Texts:
         len(frame),
         (cached, _L2_HOT),
         ((n < NARROWEST) | (k < NARROWEST), f"narrower than {NARROWEST}: no layer of a served model"),
-        *too_fast(operator, seconds, context.profile),
+        *too_fast((operator,), seconds, context.profile),
         *host_bound(operator, seconds, context.profile),
         *odd_single_row(m, labels(frame, "n", "k"), seconds),
     )
@@ -146,10 +146,15 @@ def _layer_left_out(frame: pd.DataFrame, context: Context) -> Texts:
     known = {
         name: layer_products(name, np.ones(1), context.weights) is not None for name in np.unique(layers)
     }
-    unknown = np.array([not known[name] for name in layers])
-    return reasons(
-        len(frame), (unknown, "the layer is of no known dense model, or its degree does not divide it")
+    found = np.array([known[name] for name in layers])
+    why = np.full(
+        len(frame), "the layer is of no known dense model, or its degree does not divide it", object
     )
+    if found.any():
+        rows = frame[found]
+        seconds = column(rows, "layer_gemm_time_us") * 1e-6
+        why[found] = reasons(len(rows), *too_fast(_layer(rows, context).operators, seconds, context.profile))
+    return np.asarray(why, dtype=np.str_)
 
 
 def _layer(frame: pd.DataFrame, context: Context) -> Described:
@@ -219,6 +224,7 @@ def _vidur_left_out(frame: pd.DataFrame, context: Context, names: tuple[str, ...
         len(frame),
         (cached, _L2_HOT),
         (short, f"shorter than {_FEWEST_TICKS} us: the timer has steps of 1 us"),
+        *too_fast(operators, column(frame, time) * 1e-6, context.profile),
     )
 
 

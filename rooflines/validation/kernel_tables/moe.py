@@ -143,7 +143,7 @@ def _left_out(frame: pd.DataFrame, context: Context) -> Texts:
             np.asarray(operator.cost.weight_bytes) <= cache,
             "the experts hit fit the last-level cache, which the loop of the benchmark keeps warm",
         ),
-        *too_fast(operator, column(frame, "time_us") * 1e-6, context.profile),
+        *too_fast((operator,), column(frame, "time_us") * 1e-6, context.profile),
     )
 
 

@@ -41,9 +41,9 @@ def plain_roofline_s(operator: Operator, profile: HardwareProfile) -> tuple[Floa
     return memory, compute
 
 
-def too_fast(operator: Operator, seconds: Floats, profile: HardwareProfile) -> Sequence[Rule]:
-    """Rows that took less than the memory or the arithmetic allows."""
-    memory, compute = plain_roofline_s(operator, profile)
+def too_fast(operators: Sequence[Operator], seconds: Floats, profile: HardwareProfile) -> Sequence[Rule]:
+    """Rows that took less than the memory or the arithmetic allows their operators, one after another."""
+    memory, compute = np.sum([plain_roofline_s(operator, profile) for operator in operators], axis=0)
     return (
         (memory > seconds * _FASTEST_SHARE, "faster than the memory allows: read from a cache"),
         (compute > seconds * _FASTEST_SHARE, "faster than the stated dense peak allows"),

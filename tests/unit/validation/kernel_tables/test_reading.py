@@ -143,6 +143,25 @@ def test_a_missing_peak_costs_the_layers_of_one_device_alone(tmp_path):
     assert any("its degree does not divide it" in reason for reason in reasons)
 
 
+def test_layers_that_beat_the_memory_or_the_peak_are_left_out(tmp_path):
+    """The four products of a Llama-2-7B layer read 405 MB, which takes an H100 121 us."""
+    row = "h100_sxm,vllm,bfloat16,{},{},{}"
+    found = table(
+        tmp_path,
+        "gpu,engine,dtype,layer,m,layer_gemm_time_us",
+        row.format("Llama-2-7B tp1", 1, 160),
+        row.format("Llama-2-7B tp1", 1, 100),
+        row.format("Llama-2-7B tp1", 4096, 1000),
+        row.format("Llama-9-7B tp1", 1, 160),
+    )
+    assert [rows.line.tolist() for rows in found.groups] == [[2]]
+    assert {one.reason for one in found.left_out} == {
+        "faster than the memory allows: read from a cache",
+        "faster than the stated dense peak allows",
+        "the layer is of no known dense model, or its degree does not divide it",
+    }
+
+
 def test_names_that_stand_for_several_devices_or_for_files_say_so(tmp_path):
     row = "{},vllm,1,bfloat16,16,8192,8192,50"
     found = table(tmp_path, GEMM, *(row.format(name) for name in ("gh200", "../none.toml", "h100_sxm")))

@@ -26,7 +26,7 @@ def named(rules, row):
 def test_no_kernel_beats_the_datasheet():
     """8192 x 8192 in 16 bits are 134 MB: 40.1 us at 3.35 TB/s; 4096 positions of it take 556 us at 989.5 TFLOP/s."""
     operator = kernels([1, 1, 4096, 4096])
-    rules = too_fast(operator, np.array([39e-6, 41e-6, 540e-6, 600e-6]), H100)
+    rules = too_fast((operator,), np.array([39e-6, 41e-6, 540e-6, 600e-6]), H100)
     assert named(rules, 0) == ["faster than the memory allows: read from a cache"]
     assert named(rules, 1) == []
     assert named(rules, 2) == ["faster than the stated dense peak allows"]
