@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from rooflines.errors import InputError
-from rooflines.output.tables import Columns, document_text, quantities, render
+from rooflines.output.tables import Columns, document_text, not_modeled_text, quantities, render
 from rooflines.rows import as_columns
 from rooflines.studies.plan import Plan
 from rooflines.studies.plan_price import SCHEDULE_SLACK
@@ -49,12 +49,14 @@ _BUDGET: Final = {
 _TREES: Final = {
     "drafter": "drafter",
     "batch": "batch",
-    "depth": "depth",
+    "draft_length": "depth",
     "nodes": "nodes",
     "widths": "nodes by level",
     "tokens_per_cycle": "tokens/cycle",
     "cycle_cost": "cycle cost",
     "speedup": "speedup",
+    "speedup_low": "from",
+    "speedup_high": "to",
 }
 _REALITIES: Final = {
     "drafter": "drafter",
@@ -103,7 +105,7 @@ def plan_text(answer: Plan, fmt: str) -> str:
             render(columns, fmt, None if title == next(iter(tables)) == _CYCLES else title)
             for title, columns in tables.items()
         ),
-        not_modeled_text(answer),
+        not_modeled_text(answer.not_modeled),
     ]
     return "\n\n".join(parts)
 
@@ -132,11 +134,6 @@ def basis_text(answer: Plan) -> str:
     return f"Basis: {answer.basis}. Acceptance: {_acceptance(answer)}, as given."
 
 
-def not_modeled_text(answer: Plan) -> str:
-    """What the numbers leave out."""
-    return "Not modelled: " + "; ".join(answer.not_modeled) + "."
-
-
 def _acceptance(answer: Plan) -> str:
     texts = {entry["acceptance"] for entry in answer.acceptances}
     if len(texts) == 1:
@@ -146,6 +143,7 @@ def _acceptance(answer: Plan) -> str:
 
 def _schedule(answer: Plan) -> Columns:
     several = len(answer.question.drafters) > 1
+    nodes = [round(entry["verify_width"] - 1.0) for entry in answer.schedule]
     return {
         "batch": [
             f"{entry['first_batch']}..{entry['last_batch']}"
@@ -155,6 +153,7 @@ def _schedule(answer: Plan) -> Columns:
         ],
         **({"drafter": [entry["drafter"] or "none" for entry in answer.schedule]} if several else {}),
         "draft": [entry["draft_length"] for entry in answer.schedule],
+        **({"nodes": nodes} if answer.best_trees else {}),
         "speedup at least": [entry["speedup"] for entry in answer.schedule],
     }
 
@@ -187,7 +186,7 @@ def _shown_rows(answer: Plan) -> list[dict[str, Any]]:
 def _best_of_each(answer: Plan) -> dict[tuple[str, int], dict[str, Any]]:
     """The row of largest speedup of each drafter at each batch, the shortest draft of equals."""
     best: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in answer.rows:
+    for row in (*answer.rows, *answer.best_trees):
         known = best.setdefault((row["drafter"], row["batch"]), row)
         if row["speedup"] is not None and row["speedup"] > known["speedup"]:
             best[row["drafter"], row["batch"]] = row

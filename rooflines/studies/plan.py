@@ -17,9 +17,10 @@ from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.crossover import Crossover
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
+from rooflines.studies.plan_advice import reasons, recommend
 from rooflines.studies.plan_price import LARGEST_SEARCHED, price, schedule
 from rooflines.studies.plan_steps import timing_of
-from rooflines.studies.plan_words import answer_text, cycle_words
+from rooflines.studies.plan_words import answer_text
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
@@ -125,7 +126,8 @@ class Plan:
         acceptances: what was given for each drafter.
         schedule: drafter and draft length of every batch, within 2 % of the best, in the fewest ranges.
         verify_budget: how much of a draft to verify, per drafter and batch, where asked for.
-        best_trees: the best tree, per drafter that proposes trees and batch, where asked for.
+        best_trees: the best tree, per drafter that proposes trees and batch, where asked for: a row with
+            its nodes by level beside it.
         realities: why, per drafter and batch, where asked for.
         marginal: what each further drafted token adds, per drafter, batch and position, where asked for.
         warnings: what is odd about the question.
@@ -236,7 +238,11 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     ]
     rows = [row for one in priced for row in one.rows]
     memory = [row for one in priced for row in one.memory]
-    recommendation = [_recommend(batch, rows, memory) for batch in question.batches]
+    trees = [row for one in priced for row in one.best_trees]
+    measured = {
+        drafter.name: one.by_depth.measured_length for drafter, one in zip(drafters, given, strict=True)
+    }
+    recommendation = [recommend(batch, [*rows, *trees], memory, measured) for batch in question.batches]
     ends = [one.crossover.batch for one in priced]
     end = None if None in ends else max(batch for batch in ends if batch is not None)
     return Plan(
@@ -246,7 +252,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
             recommendation,
             [(one.name, one.crossover) for one in priced],
             end,
-            _reasons(question, rows, always=timing.is_measured),
+            reasons(question.batches, [*rows, *trees], always=timing.is_measured),
         ),
         recommendation=recommendation,
         crossover_batch=end,
@@ -260,7 +266,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
         ],
         schedule=schedule(priced),
         verify_budget=[row for one in priced for row in one.extras.verify_budget],
-        best_trees=[row for one in priced for row in one.extras.best_trees],
+        best_trees=trees,
         realities=[row for one in priced for row in one.extras.realities],
         marginal=[row for one in priced for row in one.extras.marginal],
         warnings=[*timing.notes, *_warnings(question, drafters, given, [one.is_tree for one in priced])],
@@ -281,86 +287,25 @@ def narrowed(plan: Plan, target: Deployment, batch: int) -> Plan:
     def here(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         return [row for row in rows if row["batch"] == batch]
 
-    rows, recommendation = here(plan.rows), here(plan.recommendation)
+    rows, trees, recommendation = here(plan.rows), here(plan.best_trees), here(plan.recommendation)
     ends = [
         (entry["drafter"], Crossover(**{name: entry[name] for name in entry if name != "drafter"}))
         for entry in plan.crossovers
     ]
-    reasons = _reasons(question, rows, always=question.steps is not None)
+    why = reasons((batch,), [*rows, *trees], always=question.steps is not None)
     return replace(
         plan,
         question=question,
-        text=answer_text(target, recommendation, ends, plan.crossover_batch, reasons),
+        text=answer_text(target, recommendation, ends, plan.crossover_batch, why),
         recommendation=recommendation,
         break_even_acceptance=recommendation[0]["break_even_acceptance"],
         rows=rows,
         memory=here(plan.memory),
         verify_budget=here(plan.verify_budget),
-        best_trees=here(plan.best_trees),
+        best_trees=trees,
         realities=here(plan.realities),
         marginal=here(plan.marginal),
     )
-
-
-def _reasons(question: PlanQuestion, rows: list[dict[str, Any]], *, always: bool) -> dict[int, str]:
-    """Why it pays or not, by batch: where it does not, and where that rests on measured steps."""
-    best = {batch: _best(batch, rows) for batch in question.batches}
-    return {
-        batch: cycle_words(row)
-        for batch, row in best.items()
-        if row is not None and row["draft_length"] > 0 and (always or row["speedup"] <= 1.0)
-    }
-
-
-def _best(batch: int, rows: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """The row of largest speedup at one batch, the shortest draft of equals; None where nothing fits."""
-    here = [row for row in rows if row["batch"] == batch and row["speedup"] is not None]
-    return max(here, key=lambda row: (row["speedup"], -row["draft_length"])) if here else None
-
-
-def _recommend(batch: int, rows: list[dict[str, Any]], memory: list[dict[str, Any]]) -> dict[str, Any]:
-    """The best of all drafters and draft lengths at one batch; plain decoding where none wins."""
-    best = _best(batch, rows)
-    room = max(row["largest_batch"] for row in memory if row["batch"] == batch)
-    if best is None:
-        return {
-            "batch": batch,
-            "fits": False,
-            "largest_batch": room,
-            "speculate": False,
-            "drafter": None,
-            "draft_length": None,
-            "verify_width": None,
-            "speedup": None,
-            "speedup_low": None,
-            "speedup_high": None,
-            "certain": None,
-            "break_even_acceptance": None,
-            "break_even_cost_ratio": None,
-        }
-    wins = best["speedup"] > 1.0 and best["draft_length"] > 0
-    return {
-        "batch": batch,
-        "fits": True,
-        "largest_batch": room,
-        "speculate": wins,
-        "drafter": best["drafter"],
-        "draft_length": best["draft_length"] if wins else 0,
-        "verify_width": best["verify_width"] if wins else 1.0,
-        "speedup": best["speedup"],
-        "speedup_low": best["speedup_low"],
-        "speedup_high": best["speedup_high"],
-        "certain": _certain(best),
-        "break_even_acceptance": best["break_even_acceptance"],
-        "break_even_cost_ratio": best["break_even_cost_ratio"],
-    }
-
-
-def _certain(row: dict[str, Any]) -> bool | None:
-    """Whether the interval of a speedup lies on one side of 1; None where it has none."""
-    if row["speedup_low"] is None:
-        return None
-    return bool(row["draft_length"] == 0 or row["speedup_low"] > 1.0 or row["speedup_high"] < 1.0)
 
 
 def _warnings(

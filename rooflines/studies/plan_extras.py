@@ -1,4 +1,4 @@
-"""What a plan answers beyond its table, where asked for: how much to verify, which tree, and why."""
+"""What a plan answers beyond its table, where asked for: how much to verify, and why."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.host import CycleHost
 from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.studies.plan_acceptance import GivenAcceptance
+from rooflines.studies.plan_advice import best_row
 from rooflines.studies.plan_realities import marginal_rows, reality_rows
-from rooflines.studies.plan_trees import best_tree_rows
 from rooflines.studies.plan_verify import BatchCycle, verify_budget_row
 from rooflines.timing.step_times import StepTimer
 
@@ -26,13 +25,11 @@ class Extras:
 
     Attributes:
         verify_budget: how much of a draft to verify, one a batch.
-        best_trees: the best tree, one a batch.
         realities: why, one a batch.
         marginal: what each further token adds, one a batch and position.
     """
 
     verify_budget: list[dict[str, Any]]
-    best_trees: list[dict[str, Any]]
     realities: list[dict[str, Any]]
     marginal: list[dict[str, Any]]
 
@@ -56,29 +53,17 @@ def asked_for(
         given: its acceptance.
         tree: how it grows trees; None for chains.
         host: what it adds to passes and cycles.
-        rows: of the plan, of this drafter.
+        rows: of the plan, of this drafter, best trees included.
     """
     batches = tuple(dict.fromkeys(row["batch"] for row in rows if row["speedup"] is not None))
     lengths = drafter.draft_lengths(question.draft_lengths)
     context = float(question.context)
     adapted = batches if question.adaptive_verify and tree is None else ()
     cycles = [BatchCycle(target, drafter, batch, context, max(lengths), host) for batch in adapted]
-    trees: list[dict[str, Any]] = []
-    if question.best_tree and batches and tree is not None and isinstance(given.rates, BranchAcceptance):
-        trees = best_tree_rows(
-            target,
-            drafter,
-            tree.top_k,
-            given.rates,
-            batches=batches,
-            context=context,
-            depths=lengths,
-            host=host,
-        )
     realities: list[dict[str, Any]] = []
     marginal: list[dict[str, Any]] = []
     if question.explain and batches:
-        best = [_best([row for row in rows if row["batch"] == batch]) for batch in batches]
+        best = [row for row in (best_row(batch, rows) for batch in batches) if row is not None]
         realities = reality_rows(target, drafter, given, batches=batches, context=context, best=best)
         marginal = marginal_rows(
             target,
@@ -89,9 +74,4 @@ def asked_for(
             longest=max(lengths),
             host=host,
         )
-    return Extras([verify_budget_row(each, given.by_depth) for each in cycles], trees, realities, marginal)
-
-
-def _best(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The row of largest speedup, the shortest draft of equals."""
-    return max(rows, key=lambda row: (row["speedup"], -row["draft_length"]))
+    return Extras([verify_budget_row(each, given.by_depth) for each in cycles], realities, marginal)

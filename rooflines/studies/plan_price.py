@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
 from rooflines.serving.memory import largest_batch, memory_fit
+from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.crossover import BatchSearch, Crossover, end_of, search_batches
 from rooflines.speculation.cycle import (
     Cycle,
@@ -27,6 +28,7 @@ from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_extras import Extras, asked_for
 from rooflines.studies.plan_intervals import interval_columns
 from rooflines.studies.plan_steps import Timing
+from rooflines.studies.plan_trees import BestTree, best_trees, grown_by
 from rooflines.timing.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -52,8 +54,9 @@ class Priced:
         is_tree: whether it proposes trees.
         rows: one a batch and draft length.
         memory: one a batch.
-        search: speedups of every batch up to the largest that fits.
-        crossover: where it stops paying.
+        searches: speedups of every batch up to the largest that fits; of its own tree, then of best trees.
+        crossover: where it stops paying, best trees included.
+        best_trees: the best tree, one a batch, where asked for.
         extras: what else was asked for.
     """
 
@@ -61,9 +64,44 @@ class Priced:
     is_tree: bool
     rows: list[dict[str, Any]]
     memory: list[dict[str, Any]]
-    search: BatchSearch
+    searches: tuple[Searched, ...]
     crossover: Crossover
+    best_trees: list[dict[str, Any]]
     extras: Extras
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What every batch gains with one drafter and one size of its trees.
+
+    Attributes:
+        batches: speedups by batch and draft length.
+        verify_widths: positions verified, one a draft length.
+        crossover: where it stops paying.
+    """
+
+    batches: BatchSearch
+    verify_widths: tuple[float, ...]
+    crossover: Crossover
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """What prices a drafter, whatever the size of its trees.
+
+    Attributes:
+        question: what is asked.
+        target: what stands in memory.
+        given: the drafter's acceptance.
+        timing: what times the target.
+        host: what it adds to passes and cycles.
+    """
+
+    question: PlanQuestion
+    target: Deployment
+    given: GivenAcceptance
+    timing: Timing
+    host: CycleHost
 
 
 def price(
@@ -75,7 +113,7 @@ def price(
     *,
     host: CycleHost = DEVICE_ALONE,
 ) -> Priced:
-    """Price a drafter over the whole grid at once.
+    """Price a drafter over the whole grid at once, and with best trees where asked for.
 
     Args:
         question: what is asked.
@@ -88,41 +126,121 @@ def price(
     Raises:
         InputError: a batch or width beyond those that were measured.
     """
+    how = Pricing(question, target, given, timing, host)
     lengths = drafter.draft_lengths(question.draft_lengths)
-    batches = np.asarray(question.batches, dtype=float)[:, None]
-    gammas = np.asarray(lengths, dtype=float)[None, :]
-    context = float(question.context)
-    verified = verify_length_of(question, drafter)
-    times = cycle_times(timing.target, drafter, batches, context, gammas, host=host, verify_length=verified)
-    held = max(float(np.max(times.draft.verify_width)) - 1.0, float(max(lengths)))
-    room = largest_batch(target, drafter, question.context, held, reserve=question.memory_reserve)
-    memory = _memory_rows(question, target, drafter, held, room)
-    outcome = cycle(times, given.rates)
-    ends = interval_columns(target.machine, times, outcome)
-    grids = {**_grids(question, lengths, times, given, outcome), **_over(question, lengths, ends)}
-    fits = [row["fits"] for row in memory]
-    search = search_batches(
-        timing.target,
-        drafter,
-        given.rates,
-        lengths,
-        context,
-        largest_batch=min(room, timing.largest_batch or LARGEST_SEARCHED, LARGEST_SEARCHED),
-        host=host,
-        verify_length=verified,
-    )
-    rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=timing.basis)
+    tree = drafter.draft(1.0, 0.0, float(max(lengths))).tree
+    rows, memory = _table(how, drafter, question.batches, lengths)
+    searches = [_searched(how, drafter, lengths, memory[0]["largest_batch"])]
+    trees: list[BestTree] = []
+    if question.best_tree and tree is not None:
+        fitting = [row["batch"] for row in memory if row["fits"]]
+        trees = _best_trees(how, drafter, tree.top_k, fitting, searches[0].batches.largest_batch)
+        for growth, depth in dict.fromkeys((one.growth, one.depth) for one in trees):
+            grown = grown_by(drafter, growth)
+            searches.append(_searched(how, grown, (depth,), _room(how, grown, float(growth.nodes))))
+    priced = [_tree_row(how, drafter, one) for one in trees if one.batch in question.batches]
+    best = [row for row in priced if row["speedup"] is not None]
     return Priced(
         name=drafter.name,
-        is_tree=times.draft.tree is not None,
+        is_tree=tree is not None,
         rows=rows,
         memory=memory,
-        search=search,
-        crossover=end_of(search, timing.target, drafter, context, verify_length=verified),
-        extras=asked_for(
-            question, timing.target, drafter, given, tree=times.draft.tree, host=host, rows=rows
-        ),
+        searches=tuple(searches),
+        crossover=_last([one.crossover for one in searches]),
+        best_trees=best,
+        extras=asked_for(question, timing.target, drafter, given, tree=tree, host=host, rows=[*rows, *best]),
     )
+
+
+def _best_trees(
+    how: Pricing, drafter: Drafter, top_k: int, asked: Sequence[int], largest: int
+) -> list[BestTree]:
+    """The best tree of each batch asked for, and of the powers of two between, which a schedule may need."""
+    rates = how.given.rates
+    if not isinstance(rates, BranchAcceptance):
+        return []
+    powers = [2**power for power in range(largest.bit_length())]
+    return best_trees(
+        how.timing.target,
+        drafter,
+        top_k,
+        rates,
+        batches=sorted({*asked, *powers}),
+        context=float(how.question.context),
+        depths=drafter.draft_lengths(how.question.draft_lengths),
+        host=how.host,
+    )
+
+
+def _tree_row(how: Pricing, drafter: Drafter, best: BestTree) -> dict[str, Any]:
+    """A best tree as a row of the plan, with its nodes by level."""
+    rows, _ = _table(how, grown_by(drafter, best.growth), (best.batch,), (best.depth,))
+    return {**rows[0], "nodes": best.growth.nodes, "widths": list(best.widths)}
+
+
+def _table(
+    how: Pricing, drafter: Drafter, batches: Sequence[int], lengths: Sequence[int]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows over batches and draft lengths, and the memory of each batch."""
+    question, target = replace(how.question, batches=tuple(batches)), how.target
+    at = np.asarray(batches, dtype=float)[:, None]
+    gammas = np.asarray(lengths, dtype=float)[None, :]
+    verified = verify_length_of(question, drafter)
+    times = cycle_times(
+        how.timing.target,
+        drafter,
+        at,
+        float(question.context),
+        gammas,
+        host=how.host,
+        verify_length=verified,
+    )
+    held = max(float(np.max(times.draft.verify_width)) - 1.0, float(max(lengths)))
+    memory = _memory_rows(question, target, drafter, held, _room(how, drafter, held))
+    outcome = cycle(times, how.given.rates)
+    ends = interval_columns(target.machine, times, outcome)
+    grids = {**_grids(question, lengths, times, how.given, outcome), **_over(question, lengths, ends)}
+    fits = [row["fits"] for row in memory]
+    rows = _rows(question, lengths, grids, fits, drafter=drafter.name, basis=how.timing.basis)
+    return rows, memory
+
+
+def _room(how: Pricing, drafter: Drafter, held: float) -> int:
+    """The largest batch that fits, with so many drafted positions held."""
+    question = how.question
+    return largest_batch(how.target, drafter, question.context, held, reserve=question.memory_reserve)
+
+
+def _searched(how: Pricing, drafter: Drafter, lengths: Sequence[int], room: int) -> Searched:
+    """Speedups of every batch up to the largest that fits, was measured or is searched."""
+    question, timer = how.question, how.timing.target
+    verified, context = verify_length_of(question, drafter), float(question.context)
+    found = search_batches(
+        timer,
+        drafter,
+        how.given.rates,
+        lengths,
+        context,
+        largest_batch=min(room, how.timing.largest_batch or LARGEST_SEARCHED, LARGEST_SEARCHED),
+        host=how.host,
+        verify_length=verified,
+    )
+    gammas = np.asarray(found.draft_lengths, dtype=float)
+    most = np.inf if verified is None else verified + 1.0
+    widths = np.minimum(drafter.draft(1.0, context, gammas).verify_width, most) if gammas.size else gammas
+    return Searched(
+        found,
+        tuple(np.broadcast_to(widths, gammas.shape).tolist()),
+        end_of(found, timer, drafter, context, verify_length=verified),
+    )
+
+
+def _last(ends: Sequence[Crossover]) -> Crossover:
+    """The end that comes last; one without an end comes after all."""
+    endless = [end for end in ends if end.batch is None]
+    if endless:
+        return max(endless, key=lambda end: end.searched_to)
+    return max(ends, key=lambda end: end.batch or 0)
 
 
 def verify_length_of(question: PlanQuestion, drafter: Drafter) -> int | None:
@@ -242,17 +360,19 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
     `speedup` is the least among the batches of an entry; draft length 0 means plain decoding. No choice is
     slower than plain decoding.
     """
-    longest = max((one.search.largest_batch for one in priced), default=0)
+    searches = [(one.name, found) for one in priced for found in one.searches]
+    longest = max((found.batches.largest_batch for _, found in searches), default=0)
     if not longest:
         return []
-    choices: list[tuple[str | None, int]] = [(None, 0)]
+    choices: list[tuple[str | None, int, float]] = [(None, 0, 1.0)]
     columns = [np.ones(longest)]
-    for one in priced:
-        for index, length in enumerate(one.search.draft_lengths):
+    for name, one in searches:
+        widths = zip(one.batches.draft_lengths, one.verify_widths, strict=True)
+        for index, (length, width) in enumerate(widths):
             column = np.full(longest, -np.inf)
-            found = one.search.speedups[:, index]
-            column[: one.search.largest_batch] = np.where(found >= 1.0, found, -np.inf)
-            choices.append((one.name, length))
+            found = one.batches.speedups[:, index]
+            column[: found.size] = np.where(found >= 1.0, found, -np.inf)
+            choices.append((name, length, width))
             columns.append(column)
     return [
         {
@@ -260,6 +380,7 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
             "last_batch": entry.last_batch,
             "drafter": choices[entry.choice][0],
             "draft_length": choices[entry.choice][1],
+            "verify_width": choices[entry.choice][2],
             "speedup": entry.speedup,
         }
         for entry in best_by_batch(range(1, longest + 1), np.stack(columns, axis=1), SCHEDULE_SLACK)

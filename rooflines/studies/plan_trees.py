@@ -9,13 +9,16 @@ one depth, the best trees of all sizes are nested: adding nodes by falling path 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rooflines.errors import InputError
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.drafters.base import Drafter
+from rooflines.speculation.drafters.head import HeadDrafter
 from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.speculation.tree_growth import TreeGrowth
 from rooflines.timing.step_times import StepTimer
@@ -36,7 +39,24 @@ def nested_yields(growth: TreeGrowth, branches: BranchAcceptance, depth: int) ->
     return np.concatenate([[1.0], 1.0 + np.cumsum(gains)])
 
 
-def best_tree_rows(
+@dataclass(frozen=True, slots=True)
+class BestTree:
+    """The best tree at one batch.
+
+    Attributes:
+        batch: B.
+        depth: levels that are drafted.
+        growth: how it is grown, with its own number of nodes.
+        widths: nodes of each level.
+    """
+
+    batch: int
+    depth: int
+    growth: TreeGrowth
+    widths: tuple[int, ...]
+
+
+def best_trees(
     target: StepTimer,
     drafter: Drafter,
     top_k: int,
@@ -46,7 +66,7 @@ def best_tree_rows(
     context: float,
     depths: Sequence[int],
     host: CycleHost = DEVICE_ALONE,
-) -> list[dict[str, Any]]:
+) -> list[BestTree]:
     """The best size and depth at each batch, with the drafter's own width of a level.
 
     Args:
@@ -60,7 +80,9 @@ def best_tree_rows(
         host: what it adds to passes and cycles.
     """
     levels = [depth for depth in depths if depth > 0]
-    widths = np.arange(1.0, LARGEST_SEARCHED_TREE + 2.0)  # nodes and root
+    if not levels or not batches:
+        return []
+    widths = np.arange(2.0, LARGEST_SEARCHED_TREE + 2.0)  # nodes and root
     rows = np.asarray(batches, dtype=float)[:, None]
     verify_s = np.broadcast_to(
         host.launched(target.verify(rows, context, widths[None, :], widths[None, :] ** 2)).seconds,
@@ -70,26 +92,26 @@ def best_tree_rows(
         host.drawn(drafter.draft(rows, context, np.asarray(levels, dtype=float)[None, :])).seconds,
         (rows.size, len(levels)),
     )
-    step_s = np.broadcast_to(host.plain(target.decode(rows, context)).seconds, (rows.size, 1))
-    whole = TreeGrowth(top_k, LARGEST_SEARCHED_TREE)
-    tokens = np.stack([nested_yields(whole, branches, depth) for depth in levels])
     outside_s = np.broadcast_to(host.outside_s(rows, 1.0), (rows.size, 1))
-    costs = (draft_s[:, :, None] + verify_s[:, None, :] + outside_s[:, :, None]) / step_s[:, :, None]
-    speedups = tokens[None] / costs
+    whole = TreeGrowth(top_k, LARGEST_SEARCHED_TREE)
+    tokens = np.stack([nested_yields(whole, branches, depth)[1:] for depth in levels])
+    cycles_s = draft_s[:, :, None] + verify_s[:, None, :] + outside_s[:, :, None]
+    tokens_per_s = tokens[None] / cycles_s
     found = []
     for i, batch in enumerate(batches):
-        level, size = np.unravel_index(int(np.argmax(speedups[i])), speedups[i].shape)
-        tree = TreeGrowth(top_k, max(int(size), 1)).tree(branches, levels[int(level)] if size else 0)
-        found.append(
-            {
-                "drafter": drafter.name,
-                "batch": batch,
-                "depth": levels[int(level)],
-                "nodes": tree.nodes,
-                "widths": list(tree.widths),
-                "tokens_per_cycle": float(tokens[level, size]),
-                "cycle_cost": float(costs[i, level, size]),
-                "speedup": float(speedups[i, level, size]),
-            }
-        )
+        level, size = np.unravel_index(int(np.argmax(tokens_per_s[i])), tokens_per_s[i].shape)
+        growth = TreeGrowth(top_k, int(size) + 1)
+        tree = growth.tree(branches, levels[int(level)])
+        found.append(BestTree(batch, levels[int(level)], growth, tuple(tree.widths)))
     return found
+
+
+def grown_by(drafter: Drafter, growth: TreeGrowth) -> Drafter:
+    """The same drafter with trees of another size.
+
+    Raises:
+        InputError: it proposes no trees.
+    """
+    if not isinstance(drafter, HeadDrafter):
+        raise InputError(f"{drafter.name} proposes no trees: leave --best-tree out")
+    return replace(drafter, tree=growth)

@@ -63,14 +63,14 @@ def test_no_tree_of_the_same_width_is_faster():
                 if times.draft.tree.verified_nodes(depth) == nodes:
                     found[nodes, depth] = float(speedup)
         assert best["speedup"] == pytest.approx(max(found.values()), rel=1e-9)
-        assert found[best["nodes"], best["depth"]] == pytest.approx(best["speedup"], rel=1e-9)
+        assert found[best["nodes"], best["draft_length"]] == pytest.approx(best["speedup"], rel=1e-9)
 
 
 def test_its_own_numbers_agree():
     for best in make_plan(QUESTION).best_trees:
         assert best["speedup"] == pytest.approx(best["tokens_per_cycle"] / best["cycle_cost"])
         assert sum(best["widths"]) == best["nodes"]
-        assert len(best["widths"]) <= best["depth"]
+        assert len(best["widths"]) <= best["draft_length"]
 
 
 def test_trees_shrink_as_the_batch_grows():
