@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from rooflines import __version__
-from rooflines.output.capacity_text import basis_text, capacity_tables, not_modeled_text
+from rooflines.output.capacity_text import basis_text, capacity_tables
 from rooflines.output.figures.pareto import pareto_figure
 from rooflines.output.figures.style import figure_style
 from rooflines.output.page import Page, Picture
+from rooflines.output.tables import not_modeled_text
 from rooflines.studies.capacity import Capacity, ServedOption
 
 
@@ -21,7 +22,11 @@ def capacity_page(answer: Capacity) -> Page:
     return Page(
         title=f"Capacity for {question.target}",
         answer=answer.text,
-        basis=[basis_text(answer), *(f"Note: {note}." for note in answer.warnings), not_modeled_text(answer)],
+        basis=[
+            basis_text(answer),
+            *(f"Note: {note}." for note in answer.warnings),
+            not_modeled_text(answer.not_modeled),
+        ],
         pictures=[
             Picture(figure, "Tokens per second and card against tokens per second and user, by batch.")
         ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from rooflines.output.tables import Columns, Quantity, readable, render
+from rooflines.output.tables import Columns, Quantity, not_modeled_text, readable, render
+from rooflines.rows import as_columns
 
 if TYPE_CHECKING:
     from rooflines.studies.capacity import Capacity
@@ -100,14 +101,14 @@ def capacity_text(answer: Capacity, fmt: str) -> str:
         answer.text,
         basis_text(answer),
         *(render(columns, fmt, title) for title, columns in capacity_tables(answer).items()),
-        not_modeled_text(answer),
+        not_modeled_text(answer.not_modeled),
     ]
     return "\n\n".join(parts)
 
 
 def capacity_columns(answer: Capacity) -> Columns:
     """The rows of an answer by column, for machines."""
-    return {name: [row[name] for row in answer.rows] for name in answer.rows[0]}
+    return as_columns(answer.rows)
 
 
 def capacity_tables(answer: Capacity) -> dict[str, Columns]:
@@ -142,11 +143,6 @@ def basis_text(answer: Capacity) -> str:
     sure = all(row["saturation_low_requests_per_s"] is None for row in answer.rows)
     intervals = "No intervals: nothing states how wrong these times are" if sure else _INTERVALS
     return f"Basis: {'; '.join(answer.basis)}. {intervals}."
-
-
-def not_modeled_text(answer: Capacity) -> str:
-    """What the numbers leave out."""
-    return "Not modelled: " + "; ".join(answer.not_modeled) + "."
 
 
 def _table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Columns:

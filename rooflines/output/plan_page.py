@@ -8,7 +8,8 @@ from rooflines import __version__
 from rooflines.output.figures.style import figure_style
 from rooflines.output.page import Page, Picture
 from rooflines.output.plan_report import plan_figure
-from rooflines.output.plan_text import basis_text, not_modeled_text, plan_tables
+from rooflines.output.plan_text import basis_text, plan_tables
+from rooflines.output.tables import not_modeled_text
 from rooflines.studies.plan import Plan
 
 
@@ -18,7 +19,11 @@ def plan_page(plan: Plan) -> Page:
     return Page(
         title=f"Speculating for {question.target} on {question.tensor_parallel} x {question.hardware}",
         answer=plan.text,
-        basis=[basis_text(plan), *(f"Note: {note}." for note in plan.warnings), not_modeled_text(plan)],
+        basis=[
+            basis_text(plan),
+            *(f"Note: {note}." for note in plan.warnings),
+            not_modeled_text(plan.not_modeled),
+        ],
         pictures=_pictures(plan),
         tables=plan_tables(plan),
         inputs=asdict(question),
@@ -32,7 +37,7 @@ def _pictures(plan: Plan) -> list[Picture]:
     with figure_style():
         figure = plan_figure(plan)
     caption = (
-        f"Speedup over plain decoding against draft length ({plan.rows[0]['drafter']}), and at the best "
-        "draft length against batch."
+        "Speedup over plain decoding against draft length, drafter by drafter, and at the best draft length "
+        "against batch."
     )
     return [Picture(figure, caption)]

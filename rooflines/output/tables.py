@@ -72,6 +72,11 @@ def document_text(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
 
 
+def not_modeled_text(what: Iterable[str]) -> str:
+    """What the numbers of an answer leave out, in one sentence."""
+    return f"Not modelled: {'; '.join(what)}."
+
+
 def quantities(values: Iterable[object], dimension: Dimension) -> list[Quantity | None]:
     """Numbers of one dimension as cells; what is missing stays empty."""
     return [None if value is None else Quantity(float(str(value)), dimension) for value in values]
