@@ -49,12 +49,14 @@ _BUDGET: Final = {
 _TREES: Final = {
     "drafter": "drafter",
     "batch": "batch",
-    "depth": "depth",
+    "draft_length": "depth",
     "nodes": "nodes",
     "widths": "nodes by level",
     "tokens_per_cycle": "tokens/cycle",
     "cycle_cost": "cycle cost",
     "speedup": "speedup",
+    "speedup_low": "from",
+    "speedup_high": "to",
 }
 _REALITIES: Final = {
     "drafter": "drafter",
@@ -141,6 +143,7 @@ def _acceptance(answer: Plan) -> str:
 
 def _schedule(answer: Plan) -> Columns:
     several = len(answer.question.drafters) > 1
+    nodes = [round(entry["verify_width"] - 1.0) for entry in answer.schedule]
     return {
         "batch": [
             f"{entry['first_batch']}..{entry['last_batch']}"
@@ -150,6 +153,7 @@ def _schedule(answer: Plan) -> Columns:
         ],
         **({"drafter": [entry["drafter"] or "none" for entry in answer.schedule]} if several else {}),
         "draft": [entry["draft_length"] for entry in answer.schedule],
+        **({"nodes": nodes} if answer.best_trees else {}),
         "speedup at least": [entry["speedup"] for entry in answer.schedule],
     }
 
@@ -182,7 +186,7 @@ def _shown_rows(answer: Plan) -> list[dict[str, Any]]:
 def _best_of_each(answer: Plan) -> dict[tuple[str, int], dict[str, Any]]:
     """The row of largest speedup of each drafter at each batch, the shortest draft of equals."""
     best: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in answer.rows:
+    for row in (*answer.rows, *answer.best_trees):
         known = best.setdefault((row["drafter"], row["batch"]), row)
         if row["speedup"] is not None and row["speedup"] > known["speedup"]:
             best[row["drafter"], row["batch"]] = row
