@@ -16,6 +16,7 @@ _SHOWN: Final = {
     "drafter": "drafter",
     "batch": "batch",
     "draft_length": "draft",
+    "extrapolated": "extrapolated",
     "verify_width": "verify",
     "tokens_per_cycle": "tokens/cycle",
     "target_step_s": "target step",
@@ -219,6 +220,8 @@ def _cycles(answer: Plan, rows: list[dict[str, Any]]) -> Columns:
     columns = as_columns(rows)
     if len(answer.question.drafters) == 1:
         columns.pop("drafter")
+    if not any(columns["extrapolated"]):
+        columns.pop("extrapolated")
     return {
         title: quantities(columns[name], "s")
         if name.endswith("_s") and name != "tokens_per_s"

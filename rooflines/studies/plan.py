@@ -327,7 +327,7 @@ def _doubts(question: PlanQuestion, drafter: Drafter, given: GivenAcceptance, *,
     if np.any(given.by_depth.is_extrapolated(max(drafter.draft_lengths(question.draft_lengths)))):
         yield (
             f"acceptance was measured up to draft length {given.by_depth.measured_length}; beyond it the "
-            "last conditional rate is carried on, and those rows are marked extrapolated"
+            "last conditional rate is carried on, and those rows say extrapolated"
         )
     if tree and not isinstance(given.rates, BranchAcceptance):
         yield (

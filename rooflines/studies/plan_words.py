@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, TypeAlias
 
 from rooflines.errors import FileFormatError
 from rooflines.speculation.crossover import Crossover
@@ -15,17 +16,20 @@ _BINDS: Final = {
     "network": "the network",
     "overhead": "per-kernel overhead",
 }
+# Neighbours of equal advice that share a sentence; fewer have one each.
+_SEVERAL: Final = 3
+Entry: TypeAlias = Mapping[str, Any]
 _CHANGE_THAT_COUNTS: Final = 1e-9
 
 
 def answer_text(
     target: Deployment,
-    recommendation: Sequence[Mapping[str, Any]],
+    recommendation: Sequence[Entry],
     ends: Sequence[tuple[str, Crossover]],
     crossover_batch: int | None,
     reasons: Mapping[int, str] | None = None,
 ) -> str:
-    """One sentence a batch, then where it stops paying and why.
+    """One sentence a batch, or for batches alike, then where it stops paying and why.
 
     Args:
         target: what is sped up.
@@ -38,10 +42,7 @@ def answer_text(
     where = f"{cards} x {target.machine.profile.name}" if cards > 1 else target.machine.profile.name
     several = len(ends) > 1
     sentences = [f"{target.model.name} on {where}:"]
-    why = reasons or {}
-    sentences += [
-        _sentence(entry, with_name=several, why=why.get(entry["batch"])) for entry in recommendation
-    ]
+    sentences += [_sentence(group, with_name=several, why=reasons or {}) for group in _alike(recommendation)]
     last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]
     if not any(entry["fits"] for entry in recommendation):
         return " ".join(sentences)
@@ -73,23 +74,69 @@ def cycle_words(row: Mapping[str, Any]) -> str:
     )
 
 
-def _sentence(entry: Mapping[str, Any], *, with_name: bool, why: str | None) -> str:
-    batch = entry["batch"]
+def _alike(recommendation: Sequence[Entry]) -> list[list[Entry]]:
+    """Neighbours of equal advice together where there are several; one entry each otherwise."""
+    runs = [list(run) for _, run in groupby(recommendation, key=_advice)]
+    return [
+        group
+        for run in runs
+        for group in ([run] if len(run) >= _SEVERAL or not run[0]["fits"] else [[one] for one in run])
+    ]
+
+
+def _advice(entry: Entry) -> tuple[object, ...]:
+    """What batches that one sentence holds have in common."""
     if not entry["fits"]:
-        room = entry["largest_batch"]
+        return (False, entry["largest_batch"])
+    told = ("speculate", "draft_length", "verify_width", "measured_length", "certain")
+    return (*(entry[key] for key in told), entry["drafter"] if entry["speculate"] else None)
+
+
+def _sentence(group: Sequence[Entry], *, with_name: bool, why: Mapping[int, str]) -> str:
+    """What to do at batches of equal advice."""
+    first, last = group[0], group[-1]
+    batches = _batches([entry["batch"] for entry in group])
+    if not first["fits"]:
+        room = first["largest_batch"]
         most = f"the largest batch that does is {room}" if room else "no batch does"
-        return f"Batch {batch} does not fit in memory ({most})."
-    if not entry["speculate"]:
-        because = f": {why}" if why else ""
-        return f"At batch {batch} do not speculate (best {speedup_words(entry)}{because}).{_doubt(entry)}"
-    name = f" with {entry['drafter']}" if with_name else ""
-    nodes = entry["verify_width"] - 1
-    tree = f" deep, {nodes:g} nodes" if nodes > entry["draft_length"] else ""
-    because = f" ({why})" if why else ""
+        verb = "does" if len(group) == 1 else "do"
+        return f"{batches} {verb} not fit in memory ({most})."
+    gain = speedup_words(first) if len(group) == 1 else f"{speedup_words(first)} to {speedup_words(last)}"
+    reason = why.get(first["batch"])
+    if reason and len(group) > 1:
+        reason = f"at batch {first['batch']}, {reason}"
+    if not first["speculate"]:
+        if first["certain"] is False:
+            reason = "; ".join(filter(None, ("the 90 % interval includes 1, so that it may pay", reason)))
+        because = f": {reason}" if reason else ""
+        return f"At {_lower(batches)} do not speculate (best {gain}{because})."
+    name = f" with {first['drafter']}" if with_name else ""
+    nodes = first["verify_width"] - 1
+    tree = f" deep, {nodes:g} nodes" if nodes > first["draft_length"] else ""
+    known = first["measured_length"]
+    beyond = f" (beyond the {known} position{'s' if known > 1 else ''} measured)" if known else ""
+    because = f" ({reason})" if reason else ""
+    doubt = " Whether it pays cannot be told: the 90 % interval includes 1."
     return (
-        f"At batch {batch} draft {entry['draft_length']}{tree}{name}: {speedup_words(entry)}{because}."
-        f"{_doubt(entry)}"
+        f"At {_lower(batches)} draft {first['draft_length']}{tree}{beyond}{name}: {gain}{because}."
+        f"{doubt if first['certain'] is False else ''}"
     )
+
+
+def _batches(values: Sequence[int]) -> str:
+    """Batches in words: ``Batch 4``, or ``Batches 1-51, 64``."""
+    runs: list[list[int]] = []
+    for value in values:
+        if runs and value == runs[-1][-1] + 1:
+            runs[-1].append(value)
+        else:
+            runs.append([value])
+    listed = ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    return f"Batch{'es' if len(values) > 1 else ''} {listed}"
+
+
+def _lower(text: str) -> str:
+    return text[0].lower() + text[1:]
 
 
 def speedup_words(entry: Mapping[str, Any]) -> str:
@@ -99,13 +146,6 @@ def speedup_words(entry: Mapping[str, Any]) -> str:
     if low is None or high is None or low == high:
         return value
     return f"{value} ({low:.2f}-{high:.2f})"
-
-
-def _doubt(entry: Mapping[str, Any]) -> str:
-    """That times are not known well enough to tell whether it pays."""
-    return (
-        " Whether it pays cannot be told: the 90 % interval includes 1." if entry["certain"] is False else ""
-    )
 
 
 def compare_plans(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -154,3 +154,13 @@ def test_what_would_change_the_answer_names_who_drafts(many):
     assert [row[heads.index("drafter")] for row in rows[:-1]] == [
         entry["drafter"] for entry in many.recommendation[:-1]
     ]
+
+
+def test_rows_beyond_what_was_measured_are_marked_where_there_are_any(many):
+    short = make_plan(replace(MANY, acceptance="conditional:0.9,0.9", drafters=("eagle3",), batches=(1,)))
+    heads, rows = table(plan_text(short, "markdown"), "as given.")
+    told = {row[heads.index("draft")]: row[heads.index("extrapolated")] for row in rows}
+    assert told == {str(length): "yes" if length > 2 else "no" for length in MANY.draft_lengths}
+    assert short.recommendation[0]["measured_length"] == 2
+    assert "(beyond the 2 positions measured)" in short.text
+    assert "extrapolated" not in plan_text(many, "text")

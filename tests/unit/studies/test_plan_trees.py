@@ -94,3 +94,47 @@ def test_chains_and_unknown_guesses_have_no_best_tree():
     assert unknown.best_trees == []
     assert any("second guesses" in note for note in unknown.warnings)
     assert make_plan(replace(QUESTION, best_tree=False)).best_trees == []
+
+
+TALL = replace(QUESTION, drafters=("eagle3:topk=10,nodes=59",), draft_lengths=(6,), batches=(1, 32))
+
+
+def test_the_best_tree_is_what_is_recommended():
+    """Where the drafter's own tree loses at a batch, a smaller one may pay."""
+    own, best = make_plan(replace(TALL, best_tree=False)), make_plan(TALL)
+    assert not own.recommendation[1]["speculate"]
+    for advice, tree in zip(best.recommendation, best.best_trees, strict=True):
+        assert advice["speculate"]
+        assert advice["speedup"] == tree["speedup"]
+        assert advice["verify_width"] == tree["nodes"] + 1.0
+        assert f"At batch {tree['batch']} draft 6 deep, {tree['nodes']} nodes" in best.text
+    assert best.rows == own.rows
+    assert best.crossover_batch is None or best.crossover_batch > own.crossover_batch
+
+
+def test_the_schedule_takes_best_trees_where_they_gain():
+    best = make_plan(TALL)
+    at = {
+        tree["batch"]: next(
+            entry for entry in best.schedule if entry["first_batch"] <= tree["batch"] <= entry["last_batch"]
+        )
+        for tree in best.best_trees
+    }
+    for tree in best.best_trees:
+        assert at[tree["batch"]]["draft_length"] == 6
+        assert at[tree["batch"]]["speedup"] <= tree["speedup"] * (1 + 1e-9)
+    assert at[32]["verify_width"] < at[1]["verify_width"]
+    widths = [entry["verify_width"] for entry in best.schedule]
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_a_best_tree_is_a_row_of_the_plan_with_its_nodes():
+    best = make_plan(TALL)
+    for tree in best.best_trees:
+        assert set(tree) == {*best.rows[0], "nodes", "widths"}
+
+
+def test_where_trees_pay_is_searched_whatever_batches_were_asked_for():
+    few, many = make_plan(replace(TALL, batches=(1,))), make_plan(replace(TALL, batches=(1, 48)))
+    assert few.crossover_batch == many.crossover_batch
+    assert few.schedule[-1]["first_batch"] == pytest.approx(many.schedule[-1]["first_batch"], rel=0.05)

@@ -28,6 +28,7 @@ def entry(batch, **changes):
         "speedup_low": None,
         "speedup_high": None,
         "certain": None,
+        "measured_length": None,
         "break_even_acceptance": 0.4,
     }
     if "draft_length" in changes and "verify_width" not in changes:
@@ -53,12 +54,45 @@ def test_an_interval_stands_beside_a_speedup(target):
     assert "At batch 1 draft 4: 1.93x (1.81-2.06). It still pays" in text
 
 
-@pytest.mark.parametrize("speculate", [True, False])
-def test_an_interval_around_1_tells_nothing(target, speculate):
-    shaky = entry(1, speculate=speculate, speedup=1.02, speedup_low=0.94, speedup_high=1.11, certain=False)
+def test_an_interval_around_1_tells_nothing(target):
+    shaky = entry(1, speedup=1.02, speedup_low=0.94, speedup_high=1.11, certain=False)
     text = words(target, [shaky], [("d", Crossover(None, 64))])
     assert "1.02x (0.94-1.11)" in text
     assert "Whether it pays cannot be told: the 90 % interval includes 1." in text
+
+
+def test_plain_decoding_that_an_interval_doubts_is_still_plain_decoding(target):
+    shaky = entry(1, speculate=False, speedup=0.98, speedup_low=0.92, speedup_high=1.03, certain=False)
+    text = words(target, [shaky], [("d", Crossover(None, 64))])
+    told = "do not speculate (best 0.98x (0.92-1.03): the 90 % interval includes 1, so that it may pay)."
+    assert told in text
+    assert "cannot be told" not in text
+
+
+def test_a_draft_beyond_what_was_measured_says_so(target):
+    text = words(target, [entry(1, draft_length=8, measured_length=5)], [("d", Crossover(None, 64))])
+    assert "At batch 1 draft 8 (beyond the 5 positions measured): 2.00x." in text
+    text = words(target, [entry(1, draft_length=8, measured_length=1)], [("d", Crossover(None, 64))])
+    assert "draft 8 (beyond the 1 position measured): 2.00x." in text
+
+
+def test_batches_of_equal_advice_share_a_sentence(target):
+    entries = [entry(batch, speedup=2.5 - batch / 100) for batch in range(1, 52)]
+    entries += [entry(batch, draft_length=3, speedup=1.5) for batch in (52, 53)]
+    entries += [entry(batch, speculate=False, draft_length=0, speedup=0.9) for batch in (60, 61, 64)]
+    entries += [entry(batch, fits=False, largest_batch=100) for batch in (101, 102)]
+    text = answer_text(target, entries, [("d", Crossover(None, 64))], None, {60: "it is dear"})
+    assert text.removeprefix("llama-2-7b on NVIDIA A100 SXM4 80GB: ").startswith(
+        "At batches 1-51 draft 4: 2.49x to 1.99x. At batch 52 draft 3: 1.50x. At batch 53 draft 3: 1.50x. "
+        "At batches 60-61, 64 do not speculate (best 0.90x to 0.90x: at batch 60, it is dear). "
+        "Batches 101-102 do not fit in memory (the largest batch that does is 100)."
+    )
+
+
+def test_advice_that_differs_in_what_is_told_is_not_grouped(target):
+    entries = [entry(batch, measured_length=None if batch < 3 else 3) for batch in (1, 2, 3, 4)]
+    text = words(target, entries, [("d", Crossover(None, 64))])
+    assert text.count("At batch ") == len(entries)
 
 
 def test_a_tree_is_told_with_its_nodes(target):
