@@ -113,6 +113,8 @@ def speedup_command(
 
     file_type(output)
     plan = make_plan(plan_question(acceptances, given))
+    for note in plan.warnings:
+        click.echo(f"rooflines: warning: {note}", err=True)
     draw_plan(plan, output)
     click.echo(f"wrote {output}")
 

@@ -29,7 +29,7 @@ DEFAULT_QUESTION: Final = PlanQuestion(
 
 
 def plan_figure(plan: Plan) -> Figure:
-    """Speedup against draft length at the batches asked for, and against every power of two that fits.
+    """Speedup against draft length at the batches asked for, and against batch up to the largest that fits.
 
     Call it within `figure_style`.
 
@@ -37,15 +37,23 @@ def plan_figure(plan: Plan) -> Figure:
         InputError: nothing of the plan fits in memory.
     """
     question = plan.question
-    room = max((row["largest_batch"] for row in plan.memory), default=1)
-    powers = tuple(2**power for power in range(max(room, 1).bit_length()))
-    wide = make_plan(replace(question, batches=powers))
-    first = [row for row in plan.rows if row["drafter"] == plan.rows[0]["drafter"]]
-    title = (
-        f"{question.target} on {question.tensor_parallel} x {question.hardware}, drafting: "
-        f"{', '.join(question.drafters)}, acceptance {question.acceptance}, context {question.context}"
-    )
-    return speedup_figure(first, wide.rows, wide.crossover_batch, title)
+    wide = make_plan(replace(question, batches=_batches_up_to({row["largest_batch"] for row in plan.memory})))
+    crossovers = {entry["drafter"]: entry["batch"] for entry in wide.crossovers}
+    return speedup_figure(plan.rows, wide.rows, crossovers, _title(plan))
+
+
+def _batches_up_to(ends: set[int]) -> tuple[int, ...]:
+    """Powers of two up to the largest of the ends, and the ends themselves."""
+    powers = {2**power for power in range(max(ends, default=1).bit_length())}
+    return tuple(sorted((powers | ends) - {0}))
+
+
+def _title(plan: Plan) -> str:
+    """What is drawn: a line of the target, and one a drafter."""
+    question = plan.question
+    drafting = (f"drafting: {one['drafter']}, acceptance {one['acceptance']}" for one in plan.acceptances)
+    served = f"{question.target} on {question.tensor_parallel} x {question.hardware}"
+    return "\n".join((f"{served}, context {question.context}", *drafting))
 
 
 def draw_plan(plan: Plan, path: Path) -> None:

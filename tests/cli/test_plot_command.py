@@ -80,3 +80,18 @@ def test_the_pareto_curve_is_the_one_beside_a_capacity_answer(tmp_path):
     assert _run(PARETO, "--output", str(alone)).exit_code == 0
     assert _run(["capacity", *PARETO[2:]], "--figure", str(beside)).exit_code == 0
     assert alone.read_bytes() == beside.read_bytes()
+
+
+def test_what_is_odd_about_a_plan_is_said_beside_its_figure(tmp_path):
+    odd = [*SPEEDUP, "--acceptance", "conditional:0.8,0.7", "--output", str(tmp_path / "figure.svg")]
+    odd.remove("0.8")
+    odd.remove("--acceptance")
+    result = _run(odd)
+    assert result.exit_code == 0, result.output
+    assert "rooflines: warning: " in result.stderr
+
+
+def test_many_batches_draw_without_complaint(tmp_path):
+    result = _run([*SPEEDUP[:-4], "--batch", "1..37", "--context", "64", "--output", str(tmp_path / "f.png")])
+    assert result.exit_code == 0, result.output
+    assert result.stderr == ""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import InputError
-from rooflines.output.figures.style import BLACK, COLOURS, DASHES, new_figure, place_labels
+from rooflines.output.figures.style import COLOURS, DASHES, new_mosaic, place_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,19 +20,28 @@ _EVEN: Final = "#777777"
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "h")
 _LOG_BASE: Final = 2
 _HEADROOM: Final = 1.12  # room above the highest line for its label
+_BESIDE: Final = 0.6  # draft lengths that the axis reaches beyond its ends
+_MOST_LINES: Final = len(COLOURS)
+_TITLE_LETTERS: Final = 108  # of a line of the title
 
 
-def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
+def draw_speedup_by_length(axis: Axes, rows: Sequence[Row], highest: float | None = None) -> None:
     """One line a batch over draft lengths, its best point ringed and numbered; Leviathan's form dashed.
+
+    Of more batches than there are colours, those are drawn that lie most evenly between the ends.
 
     Args:
         axis: an empty axis.
         rows: of a plan with one drafter; rows without a speed are left out.
+        highest: speedup that the axis must hold, the same on all that are compared; None for that of `rows`.
 
     Raises:
         InputError: no row has a speed.
     """
-    batches = list(dict.fromkeys(row["batch"] for row in _with_speed(rows)))
+    from matplotlib.ticker import MaxNLocator
+
+    fitting = sorted({row["batch"] for row in _with_speed(rows)})
+    batches = spread(fitting, _MOST_LINES)
     labels: list[tuple[float, float, str]] = []
     points: list[tuple[float, float]] = []
     colours: dict[tuple[float, float], str] = {}
@@ -56,14 +67,33 @@ def draw_speedup_by_length(axis: Axes, rows: Sequence[Row]) -> None:
         labels.append((best["draft_length"], best["speedup"], f"{best['speedup']:.2f}x"))
         points += list(zip(lengths, speeds, strict=True))
         points += [(x, y) for x, y in zip(lengths, free, strict=True) if y is not None]
-    axis.plot([], [], color=_EVEN, linestyle=DASHES[1], linewidth=0.8, label="Leviathan: verify free")
+    if any(row["leviathan_speedup"] is not None for row in _with_speed(rows)):
+        axis.plot([], [], color=_EVEN, linestyle=DASHES[1], linewidth=0.8, label="Leviathan: verify free")
     axis.axhline(1.0, color=_EVEN, linewidth=0.8)
     axis.set_xlabel("draft length (tokens)")
     axis.set_ylabel("speedup over plain decoding")
-    axis.set_ylim(0.0, _HEADROOM * max(y for _, y in points))
-    axis.legend(loc="lower right")
+    axis.set_ylim(0.0, _HEADROOM * max(highest or 0.0, *(y for _, y in points)))
+    # A single length gets an axis too.
+    axis.set_xlim(min(x for x, _ in points) - _BESIDE, max(x for x, _ in points) + _BESIDE)
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    shown = None if len(batches) == len(fitting) else f"{len(batches)} of {len(fitting)} batches"
+    axis.legend(loc="best", title=shown)
     for text in place_labels(axis, labels, [*points, *_halfway(points)]):
         text.set_color(colours[text.xy])
+
+
+def spread(values: Sequence[int], most: int) -> list[int]:
+    """At most `most` of rising values, the ends among them, as even on a logarithmic axis as they come.
+
+    Args:
+        values: rising, above 0.
+        most: 2 or more.
+    """
+    if len(values) <= most:
+        return list(values)
+    step = math.log(values[-1] / values[0]) / (most - 1)
+    wanted = [math.log(values[0]) + step * index for index in range(most)]
+    return sorted({min(values, key=lambda value: abs(math.log(value) - place)) for place in wanted})
 
 
 def _halfway(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -71,8 +101,13 @@ def _halfway(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]
     return [((a + b) / 2, (c + d) / 2) for (a, c), (b, d) in pairwise(points) if b > a]
 
 
-def draw_speedup_by_batch(axis: Axes, rows: Sequence[Row], crossover_batch: int | None) -> None:
-    """The best speedup over draft lengths against batch, one line a drafter; the crossover marked.
+def draw_speedup_by_batch(axis: Axes, rows: Sequence[Row], crossovers: Mapping[str, int | None]) -> None:
+    """The best speedup over draft lengths against batch, one line a drafter; where it ends is marked.
+
+    Args:
+        axis: an empty axis.
+        rows: of a plan; rows without a speed are left out.
+        crossovers: drafter -> batch from which on it does not pay; None where it still does.
 
     Raises:
         InputError: no row has a speed.
@@ -83,35 +118,60 @@ def draw_speedup_by_batch(axis: Axes, rows: Sequence[Row], crossover_batch: int 
         for row in usable:
             if row["drafter"] == drafter:
                 best[row["batch"]] = max(best.get(row["batch"], 0.0), row["speedup"])
+        colour = COLOURS[index % len(COLOURS)]
         axis.plot(
             list(best),
             list(best.values()),
-            color=COLOURS[index % len(COLOURS)],
+            color=colour,
             marker=_MARKERS[index % len(_MARKERS)],
             linestyle=DASHES[index % len(DASHES)],
             markersize=4,
             label=drafter,
         )
+        end = crossovers.get(drafter)
+        if end is not None:
+            axis.axvline(end, color=colour, linewidth=0.8, linestyle=DASHES[3])
+            # One below the other, where drafters end at neighbouring batches.
+            height = 0.97 - 0.05 * index
+            words = f"stops paying at {end} "
+            axis.text(end, height, words, fontsize=7.5, ha="right", transform=axis.get_xaxis_transform())
     axis.axhline(1.0, color=_EVEN, linewidth=0.8)
-    if crossover_batch is not None:
-        axis.axvline(crossover_batch, color=BLACK, linewidth=0.8, linestyle=DASHES[3])
-        axis.text(crossover_batch, 0.05, f" stops paying at {crossover_batch}", fontsize=7.5)
     axis.set_xscale("log", base=_LOG_BASE)
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axis.set_xlabel("batch (sequences)")
     axis.set_ylabel("speedup at the best draft length")
-    axis.set_ylim(bottom=0.0)
-    axis.legend(loc="lower left")
+    axis.set_ylim(0.0, _HEADROOM * max(row["speedup"] for row in usable))
+    axis.legend(loc="best")
 
 
 def speedup_figure(
-    by_length: Sequence[Row], by_batch: Sequence[Row], crossover_batch: int | None, title: str
+    by_length: Sequence[Row], by_batch: Sequence[Row], crossovers: Mapping[str, int | None], title: str
 ) -> Figure:
-    """Both, side by side; call it within `figure_style`."""
-    figure, (left, right) = new_figure(9.6, 3.9, 2)
-    figure.suptitle(title, fontsize=10)
-    draw_speedup_by_batch(right, by_batch, crossover_batch)
-    draw_speedup_by_length(left, by_length)
+    """A panel a drafter over draft lengths, and one of all over batches; call it within `figure_style`.
+
+    Args:
+        by_length: rows of a plan at the batches that get a line.
+        by_batch: rows of a plan at the batches of an axis.
+        crossovers: drafter -> batch from which on it does not pay; None where it still does.
+        title: wrapped to the width of the figure, line by line.
+
+    Raises:
+        InputError: no row has a speed.
+    """
+    drafters = list(dict.fromkeys(row["drafter"] for row in _with_speed(by_length)))
+    cells = [*drafters, ""]
+    cells += [""] * (len(cells) % 2)  # the panel of batches takes what is left of the last row
+    rows = [cells[place : place + 2] for place in range(0, len(cells), 2)]
+    figure, axes = new_mosaic(9.6, 3.9 * len(rows), rows)
+    lines = [part for line in title.splitlines() for part in textwrap.wrap(line, _TITLE_LETTERS)]
+    figure.suptitle("\n".join(lines), fontsize=10)
+    draw_speedup_by_batch(axes[""], by_batch, crossovers)
+    drawn = [row[key] or 0.0 for row in _with_speed(by_length) for key in ("speedup", "leviathan_speedup")]
+    for drafter in drafters:
+        if len(drafters) > 1:
+            axes[drafter].set_title(drafter)
+        own = [row for row in by_length if row["drafter"] == drafter]
+        draw_speedup_by_length(axes[drafter], own, max(drawn))
     return figure
 
 

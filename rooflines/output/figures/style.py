@@ -94,8 +94,13 @@ def new_figure(width: float, height: float, columns: int = 1) -> tuple[Figure, l
 
     figure = NewFigure(figsize=(width, height))
     FigureCanvasAgg(figure)
-    axes = figure.subplots(1, columns, squeeze=False)
-    return figure, list(axes[0])
+    return figure, list(figure.subplots(1, columns, squeeze=False)[0]) if columns else []
+
+
+def new_mosaic(width: float, height: float, cells: Sequence[Sequence[str]]) -> tuple[Figure, dict[str, Axes]]:
+    """An empty figure of axes in rows, by name; a name in neighbouring cells is one axis (inches)."""
+    figure, _ = new_figure(width, height, 0)
+    return figure, figure.subplot_mosaic([list(row) for row in cells])
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -126,7 +131,7 @@ def file_type(path: Path) -> str:
 def place_labels(
     axis: Axes, labels: Sequence[tuple[float, float, str]], avoid: Sequence[tuple[float, float]] = ()
 ) -> list[Annotation]:
-    """Write a text beside each point, where it covers no other text of the axis and no marker.
+    """Write a text beside each point, where it covers no other text of the axis, no legend and no marker.
 
     Each text takes the nearest free place around its point; where none is free it is left out, since a text
     that cannot be read says nothing.
@@ -144,7 +149,8 @@ def place_labels(
     # Layout moves the axes, so it must have happened before anything is measured.
     figure.draw_without_rendering()
     frame = axis.get_window_extent()
-    taken = [text.get_window_extent() for text in axis.texts]
+    legend = axis.get_legend()
+    taken = [one.get_window_extent() for one in (*axis.texts, *([legend] if legend else []))]
     kept_free = axis.transData.transform(avoid) if avoid else ()
     placed: list[Annotation] = []
     for x, y, words in labels:

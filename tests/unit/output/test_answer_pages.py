@@ -73,7 +73,7 @@ def test_a_plan_that_fits_nowhere_has_a_page_without_a_figure():
         plan_page(make_plan(replace(PLAN, target="llama-3.1-405b", drafters=("ngram",), acceptance="0.3")))
     )
     assert "<svg" not in html
-    assert "does not fit" in html
+    assert "fit in memory" in html
 
 
 def test_what_is_odd_about_a_question_is_on_its_page():
