@@ -32,7 +32,7 @@ from rooflines.speculation.uncertain import draft_estimate
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
 from rooflines.timing.step_times import Timed
-from rooflines.timing.uncertain import Software, pass_estimate
+from rooflines.timing.uncertain import pass_estimate
 
 Array = NDArray[np.float64]
 Errors = Mapping[str, float]
@@ -96,9 +96,7 @@ class EngineErrors:
         return np.asarray(np.broadcast_to(log_sd, shape)[_rows(self.batches, batches)])
 
 
-def engine_errors(
-    engine: Engine, workload: Workload, most: int, software: Software = "same"
-) -> EngineErrors | None:
+def engine_errors(engine: Engine, workload: Workload, most: int) -> EngineErrors | None:
     """How wrong the times of an engine may be; None where nothing states it, as for the textbook.
 
     Acceptance and host times are taken as given. A drafter's pass over a prompt is as wrong as the target's.
@@ -107,7 +105,6 @@ def engine_errors(
         engine: as it is served.
         workload: what it serves.
         most: sequences that run at once.
-        software: what runs the passes, beside that which the constants were fitted to.
     """
     machine, context = engine.target.machine, workload.mean_context
     if machine.calibration is None:
@@ -116,7 +113,7 @@ def engine_errors(
     lengths = np.asarray(engine.schedule.lengths, dtype=float)
     order = np.argsort(lengths)
     decode = engine.cycle_host.plain(engine.target.decode(batches[:, None], context))
-    plain = _pass_estimate(decode, machine, "decode", software)
+    plain = _pass_estimate(decode, machine, "decode")
     cached = math.floor(workload.prefix_hit * workload.mean_prompt)
     chunk = min(max(workload.mean_prompt - cached, 1.0), float(engine.batched_tokens))
     prefill = engine.target.prefill(1.0, chunk, float(cached))
@@ -124,13 +121,13 @@ def engine_errors(
         batches,
         lengths[order],
         plain,
-        _step_estimate(engine, plain, batches[:, None], context, lengths[order][None, :], software),
-        _pass_estimate(prefill, machine, "prefill", software),
+        _step_estimate(engine, plain, batches[:, None], context, lengths[order][None, :]),
+        _pass_estimate(prefill, machine, "prefill"),
     )
 
 
-def _step_estimate(  # noqa: PLR0917 - an engine, and the grid of its cycles
-    engine: Engine, plain: Estimate, batches: Array, context: float, lengths: Array, software: Software
+def _step_estimate(
+    engine: Engine, plain: Estimate, batches: Array, context: float, lengths: Array
 ) -> Estimate:
     """A draft-and-verify cycle over batches (rows) and draft lengths (columns); the plain step without."""
     if engine.drafter is None or engine.acceptance is None:
@@ -140,7 +137,7 @@ def _step_estimate(  # noqa: PLR0917 - an engine, and the grid of its cycles
     outcome = cycle(times, engine.acceptance)
     whole = total(
         (
-            _pass_estimate(times.verify, machine, "verify", software),
+            _pass_estimate(times.verify, machine, "verify"),
             Estimate(outcome.draft_s, draft_estimate(times.draft, machine).errors),
             Estimate(outcome.overhead_s),
         )
@@ -154,11 +151,11 @@ def _step_estimate(  # noqa: PLR0917 - an engine, and the grid of its cycles
     return Estimate(whole.value, errors, machine.basis)
 
 
-def _pass_estimate(time: Timed, machine: Machine, name: str, software: Software) -> Estimate:
+def _pass_estimate(time: Timed, machine: Machine, name: str) -> Estimate:
     """A pass with its errors; one that is known as a whole is taken as exact."""
     if not isinstance(time, PassTime):
         return Estimate(time.seconds)
-    return pass_estimate(time, machine, name, software=software)
+    return pass_estimate(time, machine, name)
 
 
 def _rows(stated: Array, batches: Array | float) -> NDArray[np.intp]:
@@ -177,14 +174,13 @@ def slowed_curve(curve: StepCurve, step: float, prompt: float) -> StepCurve:
 
 
 def turning_factors(
-    answer: Callable[[Sequence[float]], float], errors: Sequence[Errors], level: float = LEVEL
+    answer: Callable[[Sequence[float]], float], errors: Sequence[Errors]
 ) -> tuple[list[float], list[float]]:
     """The most probable factors on times at which an answer is at the low and at the high end.
 
     Args:
         answer: to factors, one for each of `errors`; at 1 it is the answer itself.
         errors: of each time, by cause; a cause that several have in common acts on all of them at once.
-        level: share of the cases between the ends.
     """
     middle = answer([1.0] * len(errors))
     slopes = [
@@ -196,18 +192,16 @@ def turning_factors(
     # An answer that does not move (none is carried, say) is lower the longer everything takes.
     towards = (-np.asarray(slopes) if any(slopes) else np.full(len(errors), -1.0)) @ shares
     reach = float(np.linalg.norm(towards))
-    quantile = NormalDist().inv_cdf((1.0 + level) / 2.0)
+    quantile = NormalDist().inv_cdf((1.0 + LEVEL) / 2.0)
     logs = quantile * (shares @ towards) / reach if reach > 0 else np.zeros(len(errors))
     low, high = ([float(factor) for factor in np.exp(sign * logs)] for sign in (-1.0, 1.0))
     return low, high
 
 
-def ends(
-    answer: Callable[[Sequence[float]], float], errors: Sequence[Errors], level: float = LEVEL
-) -> tuple[float, float]:
-    """Between which ends `level` of the cases of an answer should lie; arguments as `turning_factors`."""
+def ends(answer: Callable[[Sequence[float]], float], errors: Sequence[Errors]) -> tuple[float, float]:
+    """Between which ends 90 % of the cases of an answer should lie; arguments as `turning_factors`."""
     middle = answer([1.0] * len(errors))
-    low, high = (answer(factors) for factors in turning_factors(answer, errors, level))
+    low, high = (answer(factors) for factors in turning_factors(answer, errors))
     return min(low, middle), max(high, middle)
 
 
