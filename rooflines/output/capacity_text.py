@@ -24,15 +24,28 @@ _MEMORY: Final = {
     "sequences_at_once": "run at once",
 }
 # A column `A..B` is an interval: its ends by key.
-_CARRIED: Final = {
-    **_NAMED,
+_SATURATION: Final = {
     "saturation_requests_per_s": "saturates at requests/s",
     "saturation_low_requests_per_s..saturation_high_requests_per_s": "saturation 90 %",
-    "goodput_requests_per_s": "goodput requests/s",
-    "goodput_low_requests_per_s..goodput_high_requests_per_s": "goodput 90 %",
+}
+_GAIN: Final = {
     "goodput_over_plain": "over plain",
     "goodput_over_plain_low..goodput_over_plain_high": "over plain 90 %",
+}
+_CARRIED: Final = {
+    **_NAMED,
+    **_SATURATION,
+    "goodput_requests_per_s": "goodput requests/s",
+    "goodput_low_requests_per_s..goodput_high_requests_per_s": "goodput 90 %",
+    **_GAIN,
     "goodput_tokens_per_s_per_card": "goodput tokens/s/card",
+}
+# Without a promise the goodput is the saturation rate.
+_SATURATED: Final = {
+    **_NAMED,
+    **_SATURATION,
+    **_GAIN,
+    "goodput_tokens_per_s_per_card": "tokens/s/card",
 }
 _NEEDED: Final = {
     **_NAMED,
@@ -43,7 +56,7 @@ _NEEDED: Final = {
     "tokens_per_s_per_card": "tokens/s/card",
     "price_per_hour": "price/hour",
     "price_per_million_tokens": "price/M tokens",
-    "energy_upper_bound_j_per_token": "energy J/token (upper bound, TDP)",
+    "energy_upper_bound_j_per_token": "J/token at most (TDP)",
 }
 _TIMES: Final = {
     "batch": "batch",
@@ -54,13 +67,7 @@ _TIMES: Final = {
     "ttft_s": "TTFT",
     "ttft_low_s..ttft_high_s": "TTFT 90 %",
 }
-_SHARES: Final = {
-    "tpot_quantile_s": "TPOT at share",
-    "ttft_quantile_s": "TTFT at share",
-    "gap_p50_s": "step gap p50",
-    "gap_p95_s": "p95",
-    "gap_p99_s": "p99",
-}
+_GAPS: Final = {"gap_p50_s": "step gap p50", "gap_p95_s": "step gap p95", "gap_p99_s": "step gap p99"}
 _CLOSED: Final = {
     **_NAMED,
     "concurrency": "at once",
@@ -113,20 +120,23 @@ def capacity_columns(answer: Capacity) -> Columns:
 
 def capacity_tables(answer: Capacity) -> dict[str, Columns]:
     """The tables of an answer by title; times and sizes as `Quantity`."""
-    share = f"{answer.question.share:.0%}"
+    percentile = f"p{100 * answer.question.share:g}"
+    tails = {"tpot_quantile_s": f"TPOT {percentile}", "ttft_quantile_s": f"TTFT {percentile}", **_GAPS}
+    carried = _CARRIED if answer.question.objective.promises else _SATURATED
     by_load = {**_NAMED, "rate_requests_per_s": "requests/s", "overloaded": "overloaded"}
+    fed = {**by_load, "prefill_engines": "prefill engines"}
     speedup = {"speedup": "speedup", "speedup_low..speedup_high": "speedup 90 %"}
     loaded = answer.question.rate is not None or answer.trace is not None
     found = {
         "Memory of one card": _table(answer.memory, _MEMORY),
-        "What one engine carries": _table(answer.rows, _CARRIED),
+        "What one engine carries": _table(answer.rows, carried),
         "What the load needs" if loaded else "One engine at goodput": _table(answer.rows, _NEEDED),
         "One engine": _table(answer.rows, {**_NAMED, **_TIMES}),
-        f"One engine: times at the share of {share}": _table(answer.rows, {**_NAMED, **_SHARES}),
+        "One engine: percentiles": _table(answer.rows, {**_NAMED, **tails}),
         "One engine by load": _table(
-            answer.loads, {**by_load, **_TIMES, **speedup, "tokens_per_s_per_card": "tokens/s/card"}
+            answer.loads, {**fed, **_TIMES, **speedup, "tokens_per_s_per_card": "tokens/s/card"}
         ),
-        f"One engine by load: times at the share of {share}": _table(answer.loads, {**by_load, **_SHARES}),
+        "One engine by load: percentiles": _table(answer.loads, {**by_load, **tails}),
         "One engine by requests at once, all sent at the start": _table(answer.closed, _CLOSED),
         "Expert exchange: decode and prefill": _table(answer.exchanges, _EXCHANGE),
     }
@@ -145,6 +155,10 @@ def basis_text(answer: Capacity) -> str:
     return f"Basis: {'; '.join(answer.basis)}. {intervals}."
 
 
+# What is 0 where engines do both, or where no drafter has weights of its own.
+_WHERE_ANY: Final = ("prefill_engines", "drafter_weights_bytes")
+
+
 def _table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Columns:
     """The columns that hold anything; names that never change are left out."""
     columns: dict[str, Sequence[object]] = {}
@@ -159,8 +173,10 @@ def _table(rows: Sequence[Mapping[str, Any]], names: Mapping[str, str]) -> Colum
 
 def _cell(row: Mapping[str, Any], key: str) -> object:
     """A value with its unit, or an interval: ``9.83 ms to 24.9 ms``."""
-    if key == "prefill_engines":
-        return row[key] or None  # 0 where engines do both
+    if (key in _WHERE_ANY and not row[key]) or (key == "draft_length" and row["drafter"] == "none"):
+        return None
+    if key == "utilisation":
+        return None if row[key] is None else f"{row[key]:.0%}"
     low, dots, high = key.partition("..")
     if not dots:
         return _quantity(key, row[key])

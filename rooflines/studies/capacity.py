@@ -140,13 +140,14 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
     loads = [row for one in served for row in load_rows(one, plain[one.option], workload, objective)]
     crossovers = [stops_paying(one, plain[one.option], workload) for one in served if one.drafter != "none"]
     closed = [row for one in served for row in closed_rows(one, workload, question.concurrency)]
+    memory = [memory_row(one, workload) for one in served]
     return Capacity(
         question=question,
         text=capacity_text(
             question.target, workload, rows, loads, crossovers, rate=rate, objective=objective
         ),
         rows=rows,
-        memory=[memory_row(one, workload) for one in served],
+        memory=memory,
         loads=loads,
         crossovers=crossovers,
         pareto=[row for one in served for row in pareto_rows(one)],
@@ -158,6 +159,7 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
         warnings=[
             *warnings,
             *_long_waits(rows, objective),
+            *_limited(rows, memory, question.max_sequences),
             *_waiting(closed),
             *_trace_warnings(trace, rows, rate),
         ],
@@ -317,6 +319,22 @@ def _long_waits(rows: list[dict[str, Any]], objective: Objective) -> list[str]:
         "to size for it"
         for row in rows
         if row["utilisation"] and row["utilisation"] > _NEAR_FULL and row["cards"]
+    ]
+
+
+# An engine whose goodput is this share of its saturation rate is bounded by its size, not by a promise.
+_BOUNDED: Final = 0.9
+
+
+def _limited(rows: list[dict[str, Any]], memory: list[dict[str, Any]], most: int) -> list[str]:
+    """Loads that fewer engines might carry, were more sequences let in: as many again fit at least."""
+    return [
+        f"engines of {who(row)} run {most:,} sequences at once, as --max-sequences says, while memory holds "
+        f"{held['sequences_that_fit']:,}: with more, fewer cards may do"
+        for row, held in zip(rows, memory, strict=True)
+        if held["sequences_at_once"] == most <= held["sequences_that_fit"] / 2
+        and (row["engines"] or 0) > 1
+        and row["goodput_requests_per_s"] >= _BOUNDED * row["saturation_requests_per_s"]
     ]
 
 

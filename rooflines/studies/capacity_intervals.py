@@ -11,7 +11,7 @@ import numpy as np
 
 from rooflines.estimates import Estimate
 from rooflines.serving.fleet import Fleet, Load
-from rooflines.serving.goodput import Objective
+from rooflines.serving.goodput import Objective, engines_needed
 from rooflines.serving.steady import ClosedState, OpenState, closed_state, open_state
 from rooflines.serving.uncertain import EngineErrors, Errors, client_ends, ends, slowed, turning_factors
 from rooflines.serving.workload import Workload
@@ -225,9 +225,15 @@ def search_ends(search: BatchSearch, errors: EngineErrors | None) -> tuple[Batch
     return replace(search, speedups=np.asarray(low)), replace(search, speedups=np.asarray(high))
 
 
-def engines_for(fleet: Fleet, rate_per_s: float) -> tuple[int, int]:
-    """One decode engine at a rate, and the prefill engines that feed it without overflowing."""
-    return 1, 0 if fleet.pool is None else math.ceil(rate_per_s / fleet.pool.saturation_per_s + 1e-9)
+def engines_for(fleet: Fleet, rate_per_s: float, objective: Objective) -> tuple[int, int]:
+    """One decode engine at a rate, and the prefill engines that feed it within the promise.
+
+    Where no number of them keeps it, they are those that do not overflow.
+    """
+    if fleet.pool is None:
+        return 1, 0
+    each = fleet.prefill_goodput_per_s(objective) or fleet.pool.saturation_per_s
+    return 1, engines_needed(rate_per_s, each) or 1
 
 
 def _batch_at(fleet: Fleet, rate_per_s: float) -> float:

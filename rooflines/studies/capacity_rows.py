@@ -56,9 +56,9 @@ def option_row(
     per_request = fleet.cards_per_request_per_s(objective)
     engines = None if rate is None else fleet.needed(rate, objective)
     total = rate
-    if rate is None and objective.promises and goodput > 0:
-        per_decode = goodput / fleet.prefill_goodput_per_s(objective)
-        engines, total = (1, math.ceil(per_decode)), goodput * (1.0 - 1e-6)
+    prefill_goodput = fleet.prefill_goodput_per_s(objective)
+    if rate is None and objective.promises and goodput > 0 and prefill_goodput > 0:
+        engines, total = (1, math.ceil(goodput / prefill_goodput)), goodput * (1.0 - 1e-6)
     load = None if engines is None or total is None else fleet.under(total, engines, objective)
     cards = None if engines is None else fleet.cards(engines)
     tokens = None if total is None or cards is None else total * workload.mean_output
@@ -96,7 +96,7 @@ def option_row(
 def _alone(fleet: Fleet, objective: Objective) -> dict[str, float | None]:
     """Times of a request that meets no other: no promise below them can be kept (s)."""
     rate = _IDLE * fleet.saturation_per_s
-    load = fleet.under(rate, engines_for(fleet, rate), objective)
+    load = fleet.under(rate, engines_for(fleet, rate, objective), objective)
     return {
         "alone_tpot_s": None if load is None else load.state.tpot_s,
         "alone_ttft_s": None if load is None else load.ttft_s,
@@ -147,7 +147,7 @@ def load_rows(one: Served, plain: Served, workload: Workload, objective: Objecti
     fleet, rows = one.fleet, []
     for share in _LOADS:
         rate = share * plain.fleet.saturation_per_s
-        engines = engines_for(fleet, rate)
+        engines = engines_for(fleet, rate, objective)
         load = fleet.under(rate, engines, objective)
         rows.append(
             {
@@ -155,6 +155,7 @@ def load_rows(one: Served, plain: Served, workload: Workload, objective: Objecti
                 "drafter": one.drafter,
                 "plain_load": share,
                 "rate_requests_per_s": rate,
+                "prefill_engines": engines[1],
                 "overloaded": load is None,
                 **_state(one, load, objective),
                 **(
@@ -284,7 +285,7 @@ def exchange_rows(one: Served, workload: Workload, batched_tokens: int) -> list[
                 {
                     "option": one.option,
                     "phase": phase,
-                    "tokens_per_step": found.tokens,
+                    "tokens_per_step": round(found.tokens),
                     "exchange_s": found.seconds,
                     "share_of_step": found.share,
                     "bound": found.bound,

@@ -66,11 +66,16 @@ def _needs(row: Row) -> str:
     if row["cards"] is None:
         return f"{who(row)} cannot keep the promise at any load: {_alone(row)}."
     draft = "" if row["drafter"] == "none" else f", draft {row['draft_length']}"
-    return f"{who(row)} needs {_cards(row)}: batch {row['batch']:.3g}{draft}, {_times(row)}."
+    prompts = (
+        f", {row['prefill_engines']} of {row['engines']} engines for prompts"
+        if row["prefill_engines"]
+        else ""
+    )
+    return f"{who(row)} needs {_cards(row)}{prompts}: batch {row['batch']:.3g}{draft}, {_times(row)}."
 
 
 def _carries(row: Row) -> str:
-    if row["goodput_requests_per_s"] <= 0:
+    if not row["goodput_tokens_per_s_per_card"]:
         return f"{who(row)} cannot keep the promise at any load: {_alone(row)}."
     most = f"overflows at {row['saturation_requests_per_s']:.3g}"
     return f"{who(row)} carries {_rate(row, 'goodput')} requests/s an engine within it, and {most}."

@@ -35,13 +35,13 @@ def test_the_answer_comes_first_then_what_it_rests_on_then_tables():
             "Memory of one card",
             "What one engine carries",
             "What the load needs",
-            "One engine: times at the share of 95%",
+            "One engine: percentiles",
             "One engine by load",
             "Not modelled:",
         )
     ]
     assert places == sorted(places)
-    assert "upper bound, TDP" in result.stdout
+    assert "J/token at most (TDP)" in result.stdout
 
 
 def test_all_formats_say_the_same():

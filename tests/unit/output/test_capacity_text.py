@@ -55,9 +55,9 @@ def test_tables_that_hold_nothing_are_left_out(answer):
         "What one engine carries",
         "What the load needs",
         "One engine",
-        "One engine: times at the share of 95%",
+        "One engine: percentiles",
         "One engine by load",
-        "One engine by load: times at the share of 95%",
+        "One engine by load: percentiles",
         "One engine by requests at once, all sent at the start",
     }
     bare = make_capacity(replace(ASKED, rate=None, slo_tpot=None, concurrency=()))
@@ -103,3 +103,31 @@ def test_prefill_engines_are_counted_where_they_are_apart(answer):
     counts = capacity_tables(apart)["What the load needs"]["of them prefill"]
     assert counts == [row["prefill_engines"] for row in apart.rows]
     assert min(counts) >= 1
+    by_load = capacity_tables(apart)["One engine by load"]["prefill engines"]
+    assert by_load == [row["prefill_engines"] for row in apart.loads]
+    row = apart.rows[0]
+    assert f", {row['prefill_engines']} of {row['engines']} engines for prompts: batch" in apart.text
+    assert "engines for prompts" not in answer.text
+
+
+def test_percentiles_are_called_by_their_number(answer):
+    assert {"TPOT p95", "TTFT p95", "step gap p50"} <= set(capacity_tables(answer)["One engine: percentiles"])
+    stricter = make_capacity(replace(ASKED, share=0.999, concurrency=()))
+    assert {"TPOT p99.9", "TTFT p99.9"} <= set(capacity_tables(stricter)["One engine by load: percentiles"])
+
+
+def test_columns_that_say_nothing_are_left_out(answer):
+    drafted = capacity_tables(answer)["One engine"]["draft"]
+    assert drafted[0] is None
+    assert drafted[1] == answer.rows[1]["draft_length"]
+    option = replace(ASKED.options[0], drafters=())
+    plain = capacity_tables(make_capacity(replace(ASKED, options=(option,), acceptance=(), concurrency=())))
+    assert not any({"draft", "drafter weights", "prefill engines"} & set(table) for table in plain.values())
+
+
+def test_without_a_promise_what_is_carried_is_saturation(answer):
+    assert "goodput requests/s" in capacity_tables(answer)["What one engine carries"]
+    bare = make_capacity(replace(ASKED, rate=None, slo_tpot=None, concurrency=()))
+    carried = capacity_tables(bare)["What one engine carries"]
+    assert not any("goodput" in heading for heading in carried)
+    assert carried["tokens/s/card"] == [row["goodput_tokens_per_s_per_card"] for row in bare.rows]

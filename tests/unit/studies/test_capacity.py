@@ -250,3 +250,15 @@ def test_host_time_of_drafts_is_no_basis_of_plain_decoding():
     alone = replace(ONE, drafters=())
     answer = make_capacity(replace(ASKED, options=(alone,), acceptance=(), cycle_overhead="sglang"))
     assert not any("host of" in part for part in answer.basis)
+
+
+def test_a_limit_on_sequences_that_costs_cards_is_said():
+    alone = replace(ONE, drafters=())
+    asked = replace(ASKED, options=(alone,), acceptance=(), slo_tpot=None, slo_ttft=None, rate=200.0)
+    few = make_capacity(replace(asked, max_sequences=16))
+    assert any("run 16 sequences at once, as --max-sequences says" in note for note in few.warnings)
+    # Neither where one engine does, nor where the promise bounds it, nor where the memory does.
+    for changes in ({"rate": 1.0}, {"slo_tpot": "5.6 ms"}, {"max_sequences": 10**5, "batched_tokens": 10**6}):
+        answer = make_capacity(replace(asked, **({"max_sequences": 16} | changes)))
+        assert answer.rows[0]["cards"] is not None
+        assert not any("--max-sequences" in note for note in answer.warnings)

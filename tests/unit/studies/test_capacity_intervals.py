@@ -193,3 +193,23 @@ def test_a_promise_is_kept_as_often_with_the_host_paid_for():
     for one, other in zip(bare.rows, hosted.rows, strict=True):
         for name in ("goodput_low_requests_per_s", "goodput_requests_per_s", "goodput_high_requests_per_s"):
             assert other[name] == pytest.approx(one[name], rel=1e-6)
+
+
+def test_by_load_prefill_engines_keep_the_promise_or_else_do_not_overflow():
+    apart = replace(ASKED, kv_transfer="50 GB/s", concurrency=(), rate=None, slo_tpot=None)
+    for promise, kept in (("40 ms", True), ("1 ms", False)):
+        rows = [row for row in make_capacity(replace(apart, slo_ttft=promise)).loads if not row["overloaded"]]
+        assert len(rows) >= 8
+        assert all((row["ttft_quantile_s"] <= 40e-3) or not kept for row in rows)
+        assert all(row["prefill_engines"] >= 1 for row in rows)
+
+
+def test_prefill_engines_that_cannot_keep_a_promise_are_no_answer():
+    """However much the decode engines carry."""
+    apart = replace(ASKED, kv_transfer="50 GB/s", concurrency=(), rate=None, slo_tpot=None, slo_ttft="1 ms")
+    answer = make_capacity(apart)
+    for row in answer.rows:
+        assert row["goodput_requests_per_s"] > 0
+        assert row["goodput_tokens_per_s_per_card"] == 0.0
+        assert row["batch"] is None
+    assert answer.text.count("cannot keep the promise at any load") == 2
