@@ -124,7 +124,8 @@ def premium_interval(step: PassTime, verify: PassTime, machine: Machine) -> tupl
     ends = [np.broadcast_to(end, np.shape(verify.seconds)) for end in ratio.interval()]
     same = np.isclose(np.asarray(ratio.value), 1.0, rtol=1e-12, atol=0.0)
     low, high = (np.where(same, 1.0, end) for end in ends)
-    return low, high
+    # A verify pass moves what the step moves, so that it is no cheaper.
+    return np.minimum(np.maximum(low, 1.0), ratio.value), high
 
 
 def speedup_surface() -> Columns:

@@ -18,7 +18,7 @@ from rooflines.speculation.crossover import Crossover
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_advice import reasons, recommend
-from rooflines.studies.plan_price import LARGEST_SEARCHED, price, schedule
+from rooflines.studies.plan_price import LARGEST_SEARCHED, SCHEDULE_SLACK, price, schedule
 from rooflines.studies.plan_steps import timing_of
 from rooflines.studies.plan_words import answer_text
 from rooflines.studies.serve import make_deployment, make_machine
@@ -243,6 +243,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
         drafter.name: one.by_depth.measured_length for drafter, one in zip(drafters, given, strict=True)
     }
     recommendation = [recommend(batch, [*rows, *trees], memory, measured) for batch in question.batches]
+    scheduled = schedule(priced)
     ends = [one.crossover.batch for one in priced]
     end = None if None in ends else max(batch for batch in ends if batch is not None)
     return Plan(
@@ -253,6 +254,8 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
             [(one.name, one.crossover) for one in priced],
             end,
             reasons(question.batches, [*rows, *trees], always=timing.is_measured),
+            schedule=scheduled,
+            slack=SCHEDULE_SLACK,
         ),
         recommendation=recommendation,
         crossover_batch=end,
@@ -264,7 +267,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
             {"drafter": drafter.name, "acceptance": one.text}
             for drafter, one in zip(drafters, given, strict=True)
         ],
-        schedule=schedule(priced),
+        schedule=scheduled,
         verify_budget=[row for one in priced for row in one.extras.verify_budget],
         best_trees=trees,
         realities=[row for one in priced for row in one.extras.realities],

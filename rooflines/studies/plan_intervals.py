@@ -53,8 +53,9 @@ def interval_columns(machine: Machine, times: CycleTimes, outcome: Cycle) -> dic
         unit = "_s" if name in NAMES[:3] else ""
         for end, value in zip(("low", "high"), one.interval(), strict=True):
             columns[f"{name}_{end}{unit}"] = value if unit else np.where(exact, one.value, value)
-    # A verify pass moves what a plain step moves, so that no cycle is cheaper than one step.
-    least = np.minimum(cost.value, np.maximum(columns["cycle_cost_low"], 1.0))
+    # A verify pass moves what a plain step moves, so that no cycle is cheaper than a step beside its draft.
+    beside, _ = (total((draft, Estimate(outcome.overhead_s))) / plain).interval()
+    least = np.minimum(cost.value, np.maximum(columns["cycle_cost_low"], np.where(exact, 1.0, 1.0 + beside)))
     columns["cycle_cost_low"] = least
     columns["speedup_high"] = np.where(exact, speedup.value, outcome.tokens_per_cycle / least)
     return columns

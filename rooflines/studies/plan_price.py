@@ -23,7 +23,7 @@ from rooflines.speculation.cycle import (
 )
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.speculation.host import DEVICE_ALONE, CycleHost
-from rooflines.speculation.schedule import best_by_batch
+from rooflines.speculation.schedule import Steadiness, steady_by_batch
 from rooflines.studies.plan_acceptance import GivenAcceptance
 from rooflines.studies.plan_extras import Extras, asked_for
 from rooflines.studies.plan_intervals import interval_columns
@@ -37,9 +37,12 @@ if TYPE_CHECKING:
 # The search for the crossover ends at the largest batch that fits, and here at the latest: engines cap
 # concurrent sequences well below (vLLM's `max_num_seqs` defaults to 256 or 1024).
 LARGEST_SEARCHED: Final = 2048
-# What a draft of a schedule may lose against the best of its batch: less than predictions resolve, since the
-# premium of a verify pass is off by 1.3 to 5 % in the median (reports/accuracy).
-SCHEDULE_SLACK: Final = 0.02
+# What a draft of a schedule may lose against the best of its batch: less than intervals of a speedup span to
+# either side (some 15 %), so that no prediction tells the two apart.
+SCHEDULE_SLACK: Final = 0.1
+# Another range must gain 1 % over a doubling of the batch. One that drafts more must gain 5 %, the most that
+# the premium of a verify pass is off in the median (1.3 to 5 %, reports/accuracy): edges of tiles gain less.
+_STEADINESS: Final = Steadiness(SCHEDULE_SLACK, shorter=0.01, longer=0.05)
 # Columns that hold even where the configuration does not fit.
 _WITHOUT_TIME: Final = ("acceptance", "tokens_per_cycle", "extrapolated")
 Grid = np.ndarray[tuple[int, ...], Any]
@@ -355,7 +358,9 @@ def _memory_rows(
 
 
 def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
-    """Drafter and draft length of every batch that was searched, in the fewest ranges near the best.
+    """Drafter and draft length of every batch that was searched, near the best, in few ranges.
+
+    Drafts get longer with the batch only for a gain that predictions resolve.
 
     `speedup` is the least among the batches of an entry; draft length 0 means plain decoding. No choice is
     slower than plain decoding.
@@ -383,5 +388,10 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
             "verify_width": choices[entry.choice][2],
             "speedup": entry.speedup,
         }
-        for entry in best_by_batch(range(1, longest + 1), np.stack(columns, axis=1), SCHEDULE_SLACK)
+        for entry in steady_by_batch(
+            range(1, longest + 1),
+            np.stack(columns, axis=1),
+            [length for _, length, _ in choices],
+            _STEADINESS,
+        )
     ]

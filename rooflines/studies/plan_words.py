@@ -18,6 +18,8 @@ _BINDS: Final = {
 }
 # Neighbours of equal advice that share a sentence; fewer have one each.
 _SEVERAL: Final = 3
+# Sentences that are still read; where advice changes more often, the schedule says it.
+_MOST_SENTENCES: Final = 12
 Entry: TypeAlias = Mapping[str, Any]
 _CHANGE_THAT_COUNTS: Final = 1e-9
 
@@ -28,6 +30,9 @@ def answer_text(
     ends: Sequence[tuple[str, Crossover]],
     crossover_batch: int | None,
     reasons: Mapping[int, str] | None = None,
+    *,
+    schedule: Sequence[Entry] = (),
+    slack: float = 0.0,
 ) -> str:
     """One sentence a batch, or for batches alike, then where it stops paying and why.
 
@@ -37,12 +42,18 @@ def answer_text(
         ends: by drafter, where it stops paying.
         crossover_batch: where no drafter pays any more.
         reasons: `cycle_words` of the batches that deserve them.
+        schedule: of the plan, which says it in fewer words where advice changes often.
+        slack: what the schedule may lose against the best, as a share.
     """
     cards = target.parallelism.devices
     where = f"{cards} x {target.machine.profile.name}" if cards > 1 else target.machine.profile.name
     several = len(ends) > 1
     sentences = [f"{target.model.name} on {where}:"]
-    sentences += [_sentence(group, with_name=several, why=reasons or {}) for group in _alike(recommendation)]
+    groups = _alike(recommendation)
+    if len(groups) <= _MOST_SENTENCES:
+        sentences += [_sentence(group, with_name=several, why=reasons or {}) for group in groups]
+    else:
+        sentences += _by_schedule(recommendation, schedule, slack, with_name=several)
     last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]
     if not any(entry["fits"] for entry in recommendation):
         return " ".join(sentences)
@@ -111,16 +122,49 @@ def _sentence(group: Sequence[Entry], *, with_name: bool, why: Mapping[int, str]
         because = f": {reason}" if reason else ""
         return f"At {_lower(batches)} do not speculate (best {gain}{because})."
     name = f" with {first['drafter']}" if with_name else ""
-    nodes = first["verify_width"] - 1
-    tree = f" deep, {nodes:g} nodes" if nodes > first["draft_length"] else ""
     known = first["measured_length"]
     beyond = f" (beyond the {known} position{'s' if known > 1 else ''} measured)" if known else ""
     because = f" ({reason})" if reason else ""
     doubt = " Whether it pays cannot be told: the 90 % interval includes 1."
     return (
-        f"At {_lower(batches)} draft {first['draft_length']}{tree}{beyond}{name}: {gain}{because}."
+        f"At {_lower(batches)} draft {_shape(first)}{beyond}{name}: {gain}{because}."
         f"{doubt if first['certain'] is False else ''}"
     )
+
+
+def _by_schedule(
+    recommendation: Sequence[Entry], schedule: Sequence[Entry], slack: float, *, with_name: bool
+) -> list[str]:
+    """What to do by ranges of batches, near the best of each."""
+    fitting = [entry for entry in recommendation if entry["fits"]]
+    asked = sorted(entry["batch"] for entry in fitting)
+    parts = []
+    for entry in schedule:
+        inside = [batch for batch in asked if entry["first_batch"] <= batch <= entry["last_batch"]]
+        if not inside:
+            continue
+        name = f" with {entry['drafter']}" if with_name else ""
+        advice = f"draft {_shape(entry)}{name} ({entry['speedup']:.2f}x or more)"
+        parts.append(
+            f"at {_lower(_batches(inside))} {advice if entry['draft_length'] else 'do not speculate'}"
+        )
+    sentences = [f"Within {slack:.0%} of the best: {'; '.join(parts)}."] if parts else []
+    beyond = [entry["batch"] for entry in fitting if entry["measured_length"]]
+    if beyond:
+        sentences.append(f"At {_lower(_batches(beyond))} the best draft is longer than was measured.")
+    doubtful = [entry["batch"] for entry in fitting if entry["certain"] is False]
+    if doubtful:
+        sentences.append(
+            f"At {_lower(_batches(doubtful))} whether it pays cannot be told: the 90 % interval includes 1."
+        )
+    none = [entry for entry in recommendation if not entry["fits"]]
+    return [*sentences, *([_sentence(none, with_name=False, why={})] if none else [])]
+
+
+def _shape(entry: Entry) -> str:
+    """A draft in words: its length, or the depth and nodes of a tree."""
+    nodes = entry["verify_width"] - 1
+    return f"{entry['draft_length']}{f' deep, {nodes:g} nodes' if nodes > entry['draft_length'] else ''}"
 
 
 def _batches(values: Sequence[int]) -> str:

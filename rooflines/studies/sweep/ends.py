@@ -14,6 +14,7 @@ from statistics import NormalDist
 from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rooflines.costs.cost import Number
 from rooflines.estimates import LEVEL
@@ -94,7 +95,8 @@ def ends_of(outcome: Cycle, moments: Moments, cycle_s: Number) -> Ends:
     """Ends of the intervals of a cycle; its yield and its host time are taken as exact.
 
     Each part of a cycle errs by its share of it. A cycle without a draft is the plain step, so its speedup
-    is exact; none is cheaper than a plain step, since a verify pass moves what that moves.
+    is exact; no other is cheaper than a plain step, its draft and its host time, since a verify pass moves
+    what a plain step moves.
 
     Args:
         outcome: the cycle.
@@ -115,13 +117,22 @@ def ends_of(outcome: Cycle, moments: Moments, cycle_s: Number) -> Ends:
         of_ratio = np.where(plain & ~np.isnan(of_ratio), 0.0, of_ratio)
     ratio, time = np.exp(-_REACH * np.sqrt(of_ratio)), np.exp(-_REACH * np.sqrt(variance))
     cost, time_s = cycle_s / outcome.target_step_s, cycle_s / outcome.tokens_per_cycle
-    least = np.minimum(cost, np.maximum(cost * ratio, 1.0))
+    least = np.minimum(cost, np.maximum(cost * ratio, 1.0 + _beside_low(outcome, moments, plain)))
     return Ends(
         speedup_low=outcome.tokens_per_cycle / cost * ratio,
         speedup_high=outcome.tokens_per_cycle / least,
         time_per_token_low_s=time_s * time,
         time_per_token_high_s=time_s / time,
     )
+
+
+def _beside_low(outcome: Cycle, moments: Moments, plain: NDArray[np.bool_]) -> Number:
+    """Lower end of what a cycle takes beside its verify pass, in plain steps; 0 without a draft."""
+    seconds = np.asarray(outcome.draft_s + outcome.overhead_s, dtype=float)
+    share = np.divide(outcome.draft_s, seconds, out=np.zeros(seconds.shape), where=seconds > 0)
+    variance = share * (share * moments.draft - 2.0 * moments.plain_draft) + moments.plain
+    low = seconds / outcome.target_step_s * np.exp(-_REACH * np.sqrt(np.maximum(variance, 0.0)))
+    return np.where(plain, 0.0, low)
 
 
 def _product(one: Mapping[str, Number], other: Mapping[str, Number]) -> Floats:

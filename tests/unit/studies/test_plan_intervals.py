@@ -109,3 +109,24 @@ def test_a_cycle_is_never_cheaper_than_a_step_and_few_shapes_tell_no_less_than_n
         # Experts were measured on two sizes there, which alone would widen the ends to a factor of five each.
         # What is left is how far those two scatter, and that is a fifth more than medians are off elsewhere.
         assert width(own, "target_step", "_s") < 1.25 * width(other, "target_step", "_s")
+
+
+def test_a_cycle_is_never_cheaper_than_a_step_and_its_draft():
+    """A verify pass takes a plain step at least, so that hardly any acceptance cannot pay."""
+    question = replace(
+        QUESTION,
+        target="llama-3.1-8b",
+        drafters=("eagle3",),
+        acceptance="0.03",
+        draft_lengths=(1,),
+        tensor_parallel=1,
+        cycle_overhead="50 us",
+    )
+    plan = make_plan(question)
+    for row, answer in zip(plan.rows, plan.recommendation, strict=True):
+        certain = 1.0 + 0.8 * row["draft_s"] / row["target_step_s"]
+        assert certain < row["cycle_cost_low"] <= row["cycle_cost"]
+        assert row["speedup_high"] == pytest.approx(row["tokens_per_cycle"] / row["cycle_cost_low"])
+        assert row["speedup_high"] < 1.0
+        assert answer["certain"] is True
+    assert plan.rows[0]["draft_s"] / plan.rows[0]["target_step_s"] > 0.03

@@ -61,9 +61,11 @@ def ends_by_cause(machine, times, outcome):
     time_low, time_high = (float(end / outcome.tokens_per_cycle) for end in whole.interval())
     cost = whole / plain
     cost_low, cost_high = (float(end) for end in cost.interval())
+    beside = float((total((drafted, Estimate(outcome.overhead_s))) / plain).interval()[0])
     if times.draft_length == 0:
         cost_low = cost_high = float(cost.value)
-    cost_low = min(float(cost.value), max(cost_low, 1.0))
+        beside = 0.0
+    cost_low = min(float(cost.value), max(cost_low, 1.0 + beside))
     tau = float(outcome.tokens_per_cycle)
     return {
         "speedup_low": tau / cost_high,
