@@ -38,71 +38,108 @@ class ScheduleEntry:
     speedup: float
 
 
-def best_by_batch(
-    batches: Sequence[int], speedups: NDArray[np.float64], slack: float = 0.0
-) -> tuple[ScheduleEntry, ...]:
-    """The best column of every batch, the first of equals, in the fewest ranges that slack allows.
+@dataclass(frozen=True, slots=True)
+class Steadiness:
+    """What a schedule may lose to be simple.
 
-    Times rise in steps where kernels change tiles, so that the best draft of one batch is another than that
-    of its neighbours for a gain that no prediction resolves. With slack a range keeps its column while that
-    is nearly the best; where two ranges may meet, they meet where the least is lost.
+    Attributes:
+        slack: what it may lose at a batch against the best there, as a share.
+        shorter: what a change to a shorter draft, or another as long, must gain: the logarithm of the gain
+            times the doublings of the batch over which it is had (0.01 is 1 % over a doubling).
+        longer: the same of a change to a longer draft.
+    """
+
+    slack: float
+    shorter: float
+    longer: float
+
+
+def best_by_batch(batches: Sequence[int], speedups: NDArray[np.float64]) -> tuple[ScheduleEntry, ...]:
+    """The best column of every batch, the first of equals.
 
     Args:
         batches: rising; an entry reaches from its first batch to its last one given.
-        speedups: shape (batches, choices), above 0; minus infinity for what may not be chosen.
-        slack: what a choice may lose against the best of its batch, as a share.
+        speedups: shape (batches, choices).
 
     Raises:
         InputError: no batch, or batches that do not rise from 1.
     """
-    rows = whole_number(np.asarray(batches, dtype=float), "batch", least=1)
+    return _entries(_rising(batches), speedups, speedups.argmax(axis=1))
+
+
+def steady_by_batch(
+    batches: Sequence[int], speedups: NDArray[np.float64], lengths: Sequence[int], steadiness: Steadiness
+) -> tuple[ScheduleEntry, ...]:
+    """A column that is nearly the best of every batch, in few ranges whose drafts seldom get longer.
+
+    Times rise in steps where kernels change tiles, so that the best draft of one batch is another than that
+    of its neighbours for a gain that no prediction resolves. Verifying gets dearer with the batch, so that
+    drafts should get shorter; where a longer one gains over a wide range of batches (experts that are all
+    read already), it is chosen.
+
+    Of all schedules it is the one that gives most away least: the logarithm of the best speedup over its
+    own, summed over doublings of the batch, with what the steadiness asks for each change.
+
+    Args:
+        batches: rising; an entry reaches from its first batch to its last one given.
+        speedups: shape (batches, choices), above 0; minus infinity for what may not be chosen.
+        lengths: draft length of each choice.
+        steadiness: what a change must gain.
+
+    Raises:
+        InputError: no batch, or batches that do not rise from 1.
+    """
+    rows = _rising(batches)
+    best = speedups.max(axis=1, keepdims=True)
+    lost = np.full(speedups.shape, np.inf)
+    np.log(best / speedups, out=lost, where=speedups >= (1.0 - steadiness.slack) * best)
+    edges = np.concatenate([rows[:1] - 0.5, (rows[1:] + rows[:-1]) / 2.0, rows[-1:] + 0.5])
+    doublings = np.diff(np.log2(edges))
+    drafted = np.asarray(lengths, dtype=float)
+    longer = drafted[:, None] < drafted[None, :]
+    change = np.where(longer, steadiness.longer, steadiness.shorter)
+    np.fill_diagonal(change, 0.0)
+    return _entries(rows, speedups, _cheapest_path(lost * doublings[:, None], change))
+
+
+def _rising(batches: Sequence[int]) -> NDArray[np.float64]:
+    rows = np.asarray(whole_number(np.asarray(batches, dtype=float), "batch", least=1))
     if rows.ndim != 1 or rows.size == 0 or np.any(np.diff(rows) <= 0):
         raise InputError("give at least one batch, in rising order")
-    allowed = speedups >= (1.0 - slack) * speedups.max(axis=1, keepdims=True)
-    ranges = _fewest_ranges(allowed, speedups)
-    chosen = [choice for _, choice in ranges]
-    starts = [0]
-    for (start, choice), (_, before) in zip(ranges[1:], ranges, strict=False):
-        starts.append(_meeting(start, starts[-1] + 1, allowed[:, choice], speedups[:, [before, choice]]))
-    edges = [*starts, rows.size]
+    return rows
+
+
+def _entries(
+    rows: NDArray[np.float64], speedups: NDArray[np.float64], chosen: NDArray[np.intp]
+) -> tuple[ScheduleEntry, ...]:
+    """The column of every row as ranges."""
+    edges = [*np.flatnonzero(np.diff(chosen, prepend=-1)), rows.size]
     return tuple(
-        ScheduleEntry(int(rows[first]), int(rows[end - 1]), choice, float(speedups[first:end, choice].min()))
-        for (first, end), choice in zip(pairwise(edges), chosen, strict=True)
+        ScheduleEntry(
+            first_batch=int(rows[first]),
+            last_batch=int(rows[end - 1]),
+            choice=int(chosen[first]),
+            speedup=float(speedups[first:end, chosen[first]].min()),
+        )
+        for first, end in pairwise(edges)
     )
 
 
-def _fewest_ranges(allowed: NDArray[np.bool_], speedups: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """First row and column of each range; a column that stays allowed longest leaves the fewest of them."""
-    rows = np.arange(len(allowed))[:, None]
-    # The next row, from each on, at which a column is not allowed.
-    barred = np.where(allowed, len(allowed), rows)
-    reach = np.minimum.accumulate(barred[::-1], axis=0)[::-1]
-    ranges: list[tuple[int, int]] = []
-    first = 0
-    while first < len(allowed):
-        end = int(reach[first].max())
-        longest = np.flatnonzero(reach[first] == end)
-        mean = np.log(speedups[first:end, longest]).sum(axis=0)
-        ranges.append((first, int(longest[np.argmax(mean)])))
-        first = end
-    return ranges
-
-
-def _meeting(start: int, least: int, allowed: NDArray[np.bool_], speedups: NDArray[np.float64]) -> int:
-    """Where to go from one column to the next so that the product of the speedups is largest.
+def _cheapest_path(cost: NDArray[np.float64], change: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The column of each row of least cost in all (Viterbi's algorithm).
 
     Args:
-        start: the last row where the next may begin, since the one before ends there.
-        least: the first row where it may begin, for the one before to have any.
-        allowed: rows of the next, shape (batches,).
-        speedups: of the one before and the next, shape (batches, 2).
+        cost: of each row and column; infinite where a column may not be chosen.
+        change: cost of going from one column to another.
     """
-    barred = np.flatnonzero(~allowed[least:start])
-    first = least + (int(barred[-1]) + 1 if barred.size else 0)
-    before, after = np.log(speedups[first:start]).T
-    # Gain of each row that the next takes over, summed from the end.
-    gain = np.cumsum((after - before)[::-1])[::-1]
-    return first + int(np.argmax([*gain, 0.0]))
+    spent = cost.copy()
+    for row in range(1, len(cost)):
+        spent[row] += (spent[row - 1, :, None] + change).min(axis=0)
+    chosen = np.empty(len(cost), dtype=np.intp)
+    chosen[-1] = np.argmin(spent[-1])
+    for row in range(len(cost) - 1, 0, -1):
+        chosen[row - 1] = np.argmin(spent[row - 1] + change[:, chosen[row]])
+    return chosen
 
 
 def schedule_draft_length(

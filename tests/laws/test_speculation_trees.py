@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.marginal import marginal_value
-from rooflines.speculation.schedule import best_by_batch, schedule_draft_length
+from rooflines.speculation.schedule import Steadiness, schedule_draft_length, steady_by_batch
 from rooflines.speculation.tree_search import candidate_tree, greedy_tree, rerank, sequoia_table
 from rooflines.speculation.trees import DraftTree
 from rooflines.speculation.verify_length import (
@@ -163,25 +163,41 @@ def test_a_further_token_pays_where_its_tokens_per_cost_exceed_the_speedup_befor
     assert value.speedup_gain.sum() == pytest.approx(value.speedup[-1] - 1.0)
 
 
-def fewest(allowed):
-    """Fewest ranges of allowed columns, over every way to go from one to the next."""
-    ranges = np.where(allowed[0], 1.0, np.inf)
-    for row in allowed[1:]:
-        ranges = np.where(row, np.minimum(ranges, ranges.min() + 1.0), np.inf)
-    return ranges.min()
+def given_away(path, lost, doublings, lengths, steadiness):
+    """What a schedule loses to the best of each batch, and what its changes are asked to gain."""
+    changes = [
+        steadiness.longer if lengths[after] > lengths[before] else steadiness.shorter
+        for before, after in pairwise(path)
+        if after != before
+    ]
+    return sum(lost[row, column] * doublings[row] for row, column in enumerate(path)) + sum(changes)
 
 
-@given(st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1), st.floats(0.0, 0.3))
-def test_a_schedule_has_the_fewest_ranges_that_its_slack_allows(batches, choices, seed, slack):
-    speedups = np.random.default_rng(seed).uniform(0.7, 1.3, (batches, choices))
-    entries = best_by_batch(range(1, batches + 1), speedups, slack)
-    allowed = speedups >= (1.0 - slack) * speedups.max(axis=1, keepdims=True)
-    assert len(entries) == fewest(allowed)
+@given(
+    st.integers(1, 6),
+    st.integers(1, 3),
+    st.integers(0, 2**32 - 1),
+    st.builds(Steadiness, st.floats(0.0, 0.3), st.floats(0.0, 0.2), st.floats(0.0, 0.2)),
+)
+def test_no_schedule_gives_less_away_than_a_steady_one(batches, choices, seed, steadiness):
+    """Against every way to go through the batches."""
+    rng = np.random.default_rng(seed)
+    speedups, lengths = rng.uniform(0.7, 1.3, (batches, choices)), rng.integers(0, 4, choices)
+    entries = steady_by_batch(range(1, batches + 1), speedups, lengths, steadiness)
     assert [entry.first_batch for entry in entries] == [1, *(e.last_batch + 1 for e in entries[:-1])]
     assert entries[-1].last_batch == batches
+    best = speedups.max(axis=1, keepdims=True)
+    lost = np.where(speedups >= (1.0 - steadiness.slack) * best, np.log(best / speedups), np.inf)
+    rows = np.arange(1, batches + 1)
+    doublings = np.log2((rows + 0.5) / (rows - 0.5))
+    found = [entry.choice for entry in entries for _ in range(entry.first_batch, entry.last_batch + 1)]
+    least = min(
+        given_away(path, lost, doublings, lengths, steadiness)
+        for path in product(range(choices), repeat=batches)
+    )
+    assert given_away(found, lost, doublings, lengths, steadiness) == pytest.approx(least, abs=1e-12)
     for entry in entries:
         rows = slice(entry.first_batch - 1, entry.last_batch)
-        assert allowed[rows, entry.choice].all()
         assert entry.speedup == speedups[rows, entry.choice].min()
 
 

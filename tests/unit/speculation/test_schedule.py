@@ -5,7 +5,13 @@ import pytest
 
 from rooflines.errors import InputError
 from rooflines.speculation.acceptance import Acceptance
-from rooflines.speculation.schedule import ScheduleEntry, best_by_batch, schedule_draft_length
+from rooflines.speculation.schedule import (
+    ScheduleEntry,
+    Steadiness,
+    best_by_batch,
+    schedule_draft_length,
+    steady_by_batch,
+)
 
 
 def flat(batch, gamma):
@@ -43,24 +49,65 @@ def test_equal_neighbours_are_merged_with_their_least_speedup():
     )
 
 
-def test_a_gain_within_the_slack_starts_no_range_and_one_beyond_it_does():
-    speedups = np.array([[2.0, 1.99], [1.99, 2.0], [2.0, 1.99], [1.9, 2.0]])
-    assert len(best_by_batch([1, 2, 3, 4], speedups)) == 4
-    assert best_by_batch([1, 2, 3, 4], speedups, 0.01) == (ScheduleEntry(1, 4, 1, 1.99),)
-    assert best_by_batch([1, 2, 3, 4], speedups, 0.004) == best_by_batch([1, 2, 3, 4], speedups)
+STEADY = Steadiness(slack=0.1, shorter=0.01, longer=0.05)
 
 
-def test_ranges_meet_where_the_least_is_lost():
-    falling = np.array([2.0, 2.0, 2.0, 1.97, 1.95, 1.8])
-    steady = np.array([1.8, 1.98, 1.99, 1.98, 1.96, 1.95])
-    met = best_by_batch(range(1, 7), np.stack([falling, steady], axis=1), 0.02)
-    assert met == (ScheduleEntry(1, 3, 0, 2.0), ScheduleEntry(4, 6, 1, 1.95))
+def chosen(speedups, lengths, steadiness=STEADY, batches=None):
+    given = np.asarray(speedups, dtype=float)
+    rows = range(1, len(given) + 1) if batches is None else batches
+    return [
+        (entry.first_batch, lengths[entry.choice])
+        for entry in steady_by_batch(rows, given, lengths, steadiness)
+    ]
 
 
-def test_what_may_not_be_chosen_is_in_no_range():
-    speedups = np.array([[1.0, 1.3], [1.0, -np.inf], [1.0, 1.005]])
-    entries = best_by_batch([1, 2, 3], speedups, 0.01)
-    assert entries == (ScheduleEntry(1, 1, 1, 1.3), ScheduleEntry(2, 3, 0, 1.0))
+def test_a_short_gain_starts_no_range_and_a_long_one_does():
+    """3 % over a fifteenth of a doubling is 0.2 % over a doubling; over five doublings it is 15 %."""
+    batches = np.arange(1, 1025)
+    edge = np.where((batches >= 256) & (batches < 268), 1.03, 0.95)
+    assert chosen(np.stack([np.full(1024, 1.0), edge], axis=1), (2, 1)) == [(1, 2)]
+    wide = np.where(batches >= 32, 1.03, 0.95)
+    assert chosen(np.stack([np.full(1024, 1.0), wide], axis=1), (2, 1)) == [(1, 2), (32, 1)]
+
+
+def test_a_longer_draft_must_gain_more_than_a_shorter_one():
+    """3 % over one doubling: enough for a shorter draft, not for a longer one; 6 % is enough for both."""
+    batches = np.arange(1, 33)
+    for gain, lengths, starts in ((1.03, (3, 2), 2), (1.03, (2, 3), 1), (1.08, (3, 2), 2), (1.08, (2, 3), 2)):
+        late = np.where(batches > 16, gain, 0.95)
+        assert len(chosen(np.stack([np.ones(32), late], axis=1), lengths)) == starts
+
+
+def test_what_loses_more_than_the_slack_is_chosen_at_no_batch():
+    """A drop at one of a thousand batches costs next to nothing in all, and starts a range all the same."""
+    batches = np.arange(1, 1025)
+    drops = np.where(batches == 900, 0.85, 1.0)
+    found = chosen(np.stack([drops, np.full(1024, 0.97)], axis=1), (2, 1))
+    assert found == [(1, 2), (900, 1)]  # and stays: going back gains too little
+    gentle = np.where(batches == 900, 0.91, 1.0)
+    assert chosen(np.stack([gentle, np.full(1024, 0.97)], axis=1), (2, 1)) == [(1, 2)]
+
+
+def test_a_choice_that_is_barred_is_left_there():
+    speedups = [[1.0, 1.3], [1.0, -np.inf], [1.0, 1.005]]
+    assert chosen(speedups, (0, 2)) == [(1, 2), (2, 0)]
+
+
+def test_batches_count_by_doublings_however_many_are_given():
+    """The same curve at every batch and at powers of two: one way to weigh them."""
+    batches = np.arange(1, 257)
+    speedups = np.stack([np.where(batches <= 16, 1.1, 1.0), np.full(256, 1.05)], axis=1)
+    powers = 2 ** np.arange(9)
+    assert chosen(speedups, (3, 1)) == [(1, 3), (17, 1)]
+    assert chosen(speedups[powers - 1], (3, 1), batches=powers) == [(1, 3), (32, 1)]
+
+
+def test_without_what_a_change_costs_every_batch_has_its_best():
+    speedups = np.random.default_rng(5).uniform(1.0, 2.0, (20, 4))
+    free = Steadiness(slack=0.5, shorter=0.0, longer=0.0)
+    assert steady_by_batch(range(1, 21), speedups, (0, 1, 2, 3), free) == best_by_batch(
+        range(1, 21), speedups
+    )
 
 
 @pytest.mark.parametrize(
@@ -70,3 +117,8 @@ def test_what_may_not_be_chosen_is_in_no_range():
 def test_malformed_input_is_refused(batches, longest, says):
     with pytest.raises(InputError, match=says):
         schedule_draft_length(batches, Acceptance.constant(0.5), flat, longest)
+
+
+def test_steady_schedules_refuse_batches_that_do_not_rise():
+    with pytest.raises(InputError, match="rising"):
+        steady_by_batch([4, 2], np.ones((2, 1)), (0,), STEADY)
