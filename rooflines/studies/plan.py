@@ -124,7 +124,7 @@ class Plan:
         rows: a row per drafter, batch and draft length.
         memory: a row per drafter and batch.
         acceptances: what was given for each drafter.
-        schedule: drafter and draft length of every batch, within 2 % of the best, in the fewest ranges.
+        schedule: drafter and draft length of every batch, within 10 % of the best, in few ranges.
         verify_budget: how much of a draft to verify, per drafter and batch, where asked for.
         best_trees: the best tree, per drafter that proposes trees and batch, where asked for: a row with
             its nodes by level beside it.
