@@ -308,8 +308,10 @@ def open_state(
     met_s = token_s + _met_prompts_s(means, rate_per_s) / decode_tokens
     # However many prompts a sequence meets, its tokens come once a step.
     token_s = np.maximum(token_s, np.minimum(met_s, means.mixed_s / means.tokens))
+    token_s = np.minimum(token_s, _slowest_s(means, decode_tokens, curve.max_sequences))
     seen = probability * batches
-    tpot = min(float(seen.sum() / (seen[1:] / token_s[1:]).sum()), most / (rate_per_s * decode_tokens))
+    tpot = float(seen.sum() / (seen[1:] / token_s[1:]).sum())
+    tpot = min(tpot, curve.max_sequences / (rate_per_s * decode_tokens))
     seconds = probability @ means.prompt_s
     load = min(rate_per_s * float(probability @ means.work_s), 1.0 - _LEAST_SHARE)
     prompt_wait = mean_prompt_wait_s(load, rate_per_s, seconds, means.weights)
@@ -371,6 +373,15 @@ def _met_prompts_s(means: _Averages, rate_per_s: float) -> Array:
     more = load / 2.0 + load / (2.0 * (1.0 - load)) * (1.0 - left)
     share = np.maximum(1.0 - rate_per_s * means.extra_s, _LEAST_SHARE)
     return np.asarray(means.extra_s * more / share)
+
+
+def _slowest_s(means: _Averages, decode_tokens: float, most: int) -> Array:
+    """Time per token of a sequence beside which every other place of the engine takes in a prompt (s).
+
+    From the start of a request to its end each of the `most` - 1 other places starts as many requests as its
+    own does, one on average, so that it meets no more prompts than these while it is decoded.
+    """
+    return np.asarray(means.step_s / means.tokens + (most - 1) * means.extra_s / decode_tokens)
 
 
 def _gaps(curve: StepCurve, rate_per_s: float, batches: Array, probability: Array) -> tuple[Array, Array]:

@@ -158,6 +158,18 @@ def test_time_per_token_below_saturation(load, prompt, extra_s):
     assert state.ttft_quantile_s(0.95) > 0.9 * np.quantile(ttft, 0.95)
 
 
+@pytest.mark.parametrize("load", [0.5, 0.75, 0.9])
+@pytest.mark.parametrize(("most", "safe"), [(1, 1.0), (3, 1.55)])
+def test_few_places_for_long_prompts(most, safe, load):
+    """What a sequence meets is then bounded by the other places, and errs to the safe side."""
+    workload, curve = _workload("32768", "129"), _additive(most, 32768.0, 2048.0, 1.6)
+    rate = load * saturation_per_s(curve, workload.decode_tokens)
+    runs = [_run(_simulation(curve, 2048.0, 32768.0, seed), workload, rate, 300) for seed in range(1, 4)]
+    told = np.mean([tpot for tpot, _ in runs])
+    state = open_state(curve, workload.decode_tokens, rate)
+    assert 0.999 * told < state.tpot_s < 1.001 * safe * told
+
+
 @pytest.mark.parametrize("output", ["129", "uniform:2..256", "exponential:129"])
 def test_the_distribution_of_outputs_does_not_matter(output):
     """Insensitivity: only the mean output enters, apart from rounding."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -110,6 +111,26 @@ def test_prompts_slow_the_tokens_of_others(linear_curve):
     free, loaded = (open_state(linear_curve(extra_s=extra), D, 5.0) for extra in (0.0, 40e-3))
     assert loaded.tpot_s > 1.2 * free.tpot_s
     assert loaded.gap_quantile_s(0.99) == pytest.approx(40e-3 + loaded.gap_quantile_s(0.5), rel=0.1)
+
+
+def test_the_only_sequence_meets_no_prompts(linear_curve):
+    alone = linear_curve(most=1, extra_s=1.0)
+    limit = saturation_per_s(alone, 100.0)
+    for load in (0.1, 0.5, 0.99):
+        assert open_state(alone, 100.0, load * limit).tpot_s == pytest.approx(alone.step_s[1])
+
+
+def test_beside_few_places_tokens_slow_down_with_the_load_and_as_much_as_an_engine_does(linear_curve):
+    # Prompts of a second in three places: an engine that is full of them decodes less than one sequence.
+    few = linear_curve(most=3, extra_s=1.0)
+    slower = replace(few, step_s=2.0 * few.step_s, prompt_extra_s=2.0 * few.prompt_extra_s)
+    limit = saturation_per_s(few, 100.0)
+    times = [open_state(few, 100.0, load * limit).tpot_s for load in (0.1, 0.25, 0.5, 0.75, 0.9, 0.99)]
+    assert times == sorted(times)
+    # All times twice as long at half the rate: the same queue.
+    assert open_state(slower, 100.0, 0.45 * limit).tpot_s == pytest.approx(2.0 * times[4])
+    # A slower engine at the same rate is no faster, down to the last place.
+    assert open_state(replace(few, step_s=1.1 * few.step_s), 100.0, 0.9 * limit).tpot_s > times[4]
 
 
 def test_speculation_delivers_in_bursts(linear_curve):
