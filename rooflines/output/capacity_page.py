@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Final
 
 from rooflines import __version__
 from rooflines.output.capacity_text import basis_text, capacity_tables
 from rooflines.output.figures.pareto import pareto_figure
 from rooflines.output.figures.style import figure_style
 from rooflines.output.page import Page, Picture
-from rooflines.output.tables import not_modeled_text
+from rooflines.output.tables import Columns, not_modeled_text
 from rooflines.studies.capacity import Capacity, ServedOption
+
+# Titles of the table that answers, whichever there is.
+_NEEDED: Final = ("What the load needs", "One engine at goodput")
 
 
 def capacity_page(answer: Capacity) -> Page:
@@ -18,22 +22,28 @@ def capacity_page(answer: Capacity) -> Page:
     question = answer.question
     with figure_style():
         figure = pareto_figure(answer.pareto, title=question.target)
+    needed, details = _in_order(capacity_tables(answer))
     given = asdict(question) | {"options": [_option(option) for option in question.options]}
     return Page(
         title=f"Capacity for {question.target}",
         answer=answer.text,
-        basis=[
-            basis_text(answer),
-            *(f"Note: {note}." for note in answer.warnings),
-            not_modeled_text(answer.not_modeled),
-        ],
+        basis=[basis_text(answer), *(f"Note: {note}." for note in answer.warnings)],
         pictures=[
             Picture(figure, "Tokens per second and card against tokens per second and user, by batch.")
         ],
-        tables=capacity_tables(answer),
+        tables=needed,
+        folded=details,
+        left_out=not_modeled_text(answer.not_modeled),
         inputs=given,
         version=__version__,
     )
+
+
+def _in_order(tables: dict[str, Columns]) -> tuple[dict[str, Columns], dict[str, Columns]]:
+    """What the load needs before what stands behind it, and apart from both what is tabled by load."""
+    by_load = {title: columns for title, columns in tables.items() if title.startswith("One engine by ")}
+    needed = {title: columns for title, columns in tables.items() if title in _NEEDED}
+    return needed | {title: tables[title] for title in tables if title not in by_load}, by_load
 
 
 def _option(option: ServedOption) -> str:

@@ -25,16 +25,23 @@ _IDENTIFIER: Final = re.compile(r'(\bid="|url\(#|href="#)')
 _STYLE: Final = """
 :root { color-scheme: light; --ink: #1a1a1a; --quiet: #555; --line: #d0d0d0; --accent: #0b5394; }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: #fff; margin: 0; }
-main { max-width: 72rem; margin: 0 auto; padding: 1.5rem; }
+main { max-width: 84rem; margin: 0 auto; padding: 1.5rem; }
+p, dl, figure { max-width: 68rem; }
 h1 { font-size: 1.5rem; margin: 0 0 .5rem; }
 h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-.answer { font-size: 1.15rem; border-left: 4px solid var(--accent); padding: .25rem 1rem; }
+.answer { font-size: 1.15rem; border-left: 4px solid var(--accent); padding: .25rem 1rem;
+  white-space: pre-line; }
 .basis, figcaption, footer { color: var(--quiet); font-size: .9rem; }
 figure { margin: 1rem 0; }
 figure svg { max-width: 100%; height: auto; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; }
+.scroll { overflow-x: auto; background:
+  linear-gradient(to left, #fff 30%, transparent) right / 3rem 100% no-repeat local,
+  linear-gradient(to left, #0003, transparent) right / 1rem 100% no-repeat scroll; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .8rem; line-height: 1.35; }
+th, td { padding: .25rem .5rem; border-bottom: 1px solid var(--line); text-align: left; }
+th { vertical-align: bottom; }
+td { white-space: nowrap; }
+td.long { white-space: normal; min-width: 11rem; }
 td.number, th.number { text-align: right; }
 th button { font: inherit; font-weight: 600; border: 0; background: none; color: var(--accent); padding: 0;
   cursor: pointer; }
@@ -42,7 +49,22 @@ th[aria-sort=ascending] button::after { content: " \\25B2"; }
 th[aria-sort=descending] button::after { content: " \\25BC"; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; }
 dt { font-weight: 600; } dd { margin: 0; overflow-wrap: anywhere; }
-@media print { th button::after { content: "" !important; } }
+summary { cursor: pointer; margin: 2rem 0 .5rem; }
+summary h2 { display: inline; }
+@page { size: A4 landscape; margin: 12mm; }
+@media print {
+  body { font-size: 10pt; }
+  main { max-width: none; padding: 0; }
+  .scroll { overflow: visible; background: none; }
+  table { font-size: 6.5pt; }
+  th, td { padding: .1rem .3rem; }
+  td.long { min-width: 6rem; }
+  th button { color: inherit; }
+  th button::after { content: "" !important; }
+  h2, summary { break-after: avoid; }
+  figure, tr { break-inside: avoid; }
+  figure svg { max-height: 165mm; }
+}
 """
 _SCRIPT: Final = """
 for (const button of document.querySelectorAll("th button")) {
@@ -62,7 +84,17 @@ for (const button of document.querySelectorAll("th button")) {
     body.append(...rows);
   });
 }
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  for (const one of folded) one.open = true;
+});
+addEventListener("afterprint", () => {
+  for (const one of folded) one.open = false;
+});
 """
+# Letters of a cell that is broken into lines where it must be.
+_LONG: Final = 34
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +117,11 @@ class Page:
     Attributes:
         title: one line.
         answer: the answer in words.
-        basis: what it rests on, and what is not modelled: a paragraph each.
+        basis: what it rests on, and what is odd about it: a paragraph each.
         pictures: figures.
         tables: caption -> columns; numbers are shown with a few digits and sorted by all of them.
+        folded: further tables, which a click or printing unfolds.
+        left_out: what is not modelled.
         inputs: what was asked, by name.
         version: of this package.
     """
@@ -97,6 +131,8 @@ class Page:
     basis: Sequence[str]
     pictures: Sequence[Picture]
     tables: Mapping[str, Columns]
+    folded: Mapping[str, Columns]
+    left_out: str
     inputs: Mapping[str, object]
     version: str
 
@@ -127,8 +163,10 @@ def page_html(page: Page) -> str:
         f'<h1>{title}</h1>\n<p class="answer">{escape(page.answer)}</p>',
         *(f'<p class="basis">{escape(line)}</p>' for line in page.basis),
         *(_picture(picture, number) for number, picture in enumerate(page.pictures, 1)),
-        *(_table(caption, columns) for caption, columns in page.tables.items()),
-        f"<h2>Asked</h2>\n<dl>{_inputs(page.inputs)}</dl>",
+        *(f"{_heading(caption)}\n{_table(caption, columns)}" for caption, columns in page.tables.items()),
+        *(_folded(caption, columns) for caption, columns in page.folded.items()),
+        f'<p class="basis">{escape(page.left_out)}</p>',
+        f"{_heading('Asked')}\n<dl>{_inputs(page.inputs)}</dl>",
         f"<footer><p>rooflines {escape(page.version)}</p></footer>\n</main>",
         f"<script>{_SCRIPT}</script>\n</body>\n</html>\n",
     ]
@@ -152,10 +190,19 @@ def inline_svg(figure: Figure, prefix: str) -> str:
     return _IDENTIFIER.sub(rf"\g<1>{prefix}-", text[text.index("<svg") :]).strip()
 
 
+def _heading(words: str) -> str:
+    return f"<h2>{escape(words)}</h2>"
+
+
+def _folded(caption: str, columns: Columns) -> str:
+    return f"<details><summary>{_heading(caption)}</summary>\n{_table(caption, columns)}\n</details>"
+
+
 def _table(caption: str, columns: Columns) -> str:
     numeric = {name: _is_numeric(values) for name, values in columns.items()}
+    kinds = {name: "number" if number else "" for name, number in numeric.items()}
     heads = "".join(
-        f'<th scope="col"{_class(numeric[name])}><button type="button">{escape(name)}</button></th>'
+        f'<th scope="col"{_class(kinds[name])}><button type="button">{escape(name)}</button></th>'
         for name in columns
     )
     rows = "\n".join(
@@ -165,7 +212,7 @@ def _table(caption: str, columns: Columns) -> str:
         for row in zip(*columns.values(), strict=True)
     )
     return (
-        f'<h2>{escape(caption)}</h2>\n<div class="scroll" tabindex="0" role="region" '
+        f'<div class="scroll" tabindex="0" role="region" '
         f'aria-label="{escape(caption)}"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}\n'
         "</tbody></table></div>"
     )
@@ -178,15 +225,15 @@ def _is_numeric(values: Sequence[object]) -> bool:
     )
 
 
-def _class(number: bool) -> str:
-    return ' class="number"' if number else ""
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
 
 
 def _cell(value: object, *, number: bool) -> str:
-    exact = plain(value)
+    exact, shown = plain(value), readable(value)
+    kind = "number" if number else "long" if len(shown) > _LONG else ""
     return (
-        f'<td{_class(number)} data-value="{escape("" if exact is None else str(exact))}">'
-        f"{escape(readable(value))}</td>"
+        f'<td{_class(kind)} data-value="{escape("" if exact is None else str(exact))}">{escape(shown)}</td>'
     )
 
 

@@ -19,13 +19,11 @@ def plan_page(plan: Plan) -> Page:
     return Page(
         title=f"Speculating for {question.target} on {question.tensor_parallel} x {question.hardware}",
         answer=plan.text,
-        basis=[
-            basis_text(plan),
-            *(f"Note: {note}." for note in plan.warnings),
-            not_modeled_text(plan.not_modeled),
-        ],
+        basis=[basis_text(plan), *(f"Note: {note}." for note in plan.warnings)],
         pictures=_pictures(plan),
         tables=plan_tables(plan),
+        folded={},
+        left_out=not_modeled_text(plan.not_modeled),
         inputs=asdict(question),
         version=__version__,
     )

@@ -72,3 +72,24 @@ def test_it_is_read_at_any_width_and_by_anybody(page, file, axe, width):
     assert [
         (one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")
     ] == []
+
+
+def test_paper_holds_every_table_whole_and_unfolded(page, file):
+    page.goto(file.as_uri())
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": 1032, "height": 700})  # A4 across, less its margins, at 96 dots an inch
+    folded = page.locator("details")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details[open]").count() == folded.count()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1032
+    assert page.evaluate(
+        "[...document.querySelectorAll('.scroll')].every(one => one.scrollWidth <= one.clientWidth)"
+    )
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details[open]").count() == 0
+
+
+def test_every_line_of_an_answer_begins_a_line(page, file):
+    page.goto(file.as_uri())
+    answer = page.locator(".answer")
+    assert answer.inner_text().count("\n") == answer.text_content().count("\n")

@@ -90,3 +90,17 @@ def test_a_page_of_a_capacity_answer_holds_its_loads_and_its_options(capacity):
     assert "1 x h100-sxm5-80gb, ngram, 2.5 an hour" in html
     shown = [float(cell) for cell in cells(html, "requests/s")]
     assert shown == pytest.approx([row["rate_requests_per_s"] for row in capacity.loads])
+
+
+def test_what_the_load_needs_is_read_first_and_tables_by_load_are_folded(capacity):
+    html = page_html(capacity_page(capacity))
+    open_part, *folded = html.split("<details>")
+    assert re.findall("<h2>(.*?)</h2>", open_part)[0] == "What the load needs"
+    assert "What one engine carries" in open_part
+    assert any("One engine by load" in part for part in folded)
+    assert html.count("<h2>What the load needs</h2>") == 1
+
+
+def test_what_is_not_modelled_is_said_after_the_numbers(plan, capacity):
+    for html in (page_html(plan_page(plan)), page_html(capacity_page(capacity))):
+        assert html.rindex("</table>") < html.index("Not modelled: ") < html.index("<h2>Asked</h2>")

@@ -58,6 +58,8 @@ def page(**changes):
         "basis": ["calibrated"],
         "pictures": [picture(), picture()],
         "tables": {"Rows": {"drafter": ["a<script>", "b"], "speedup": [1.23456789, None]}},
+        "folded": {"By load": {"load": [1.5]}},
+        "left_out": "Not modelled: queues.",
         "inputs": {"hardware": "h100", "batches": (1, 8), "kv_dtype": None},
         "version": "0.1.0",
     }
@@ -101,6 +103,25 @@ def test_numbers_are_shown_short_and_sorted_in_full():
     html = page_html(page())
     assert 'data-value="1.23456789">1.235</td>' in html
     assert 'class="number" data-value=""></td>' in html
+
+
+def test_lines_of_an_answer_stay_lines():
+    html = page_html(page(answer="First.\nSecond."))
+    assert '<p class="answer">First.\nSecond.</p>' in html
+    assert re.search(r"\.answer \{[^}]*white-space: pre-line", html)
+
+
+def test_folded_tables_come_after_those_that_are_open():
+    html = page_html(page())
+    assert html.index("<h2>Rows</h2>") < html.index("<details><summary><h2>By load</h2></summary>")
+    assert html.index("By load") < html.index("Not modelled: queues.") < html.index("<h2>Asked</h2>")
+
+
+def test_long_texts_may_be_broken_and_numbers_may_not():
+    html = page_html(page(tables={"Rows": {"drafter": ["x" * 60, "short"], "speedup": [1.5, 2.5]}}))
+    assert f'<td class="long" data-value="{"x" * 60}">' in html
+    assert '<td data-value="short">' in html
+    assert re.search(r"^td \{ white-space: nowrap", html, re.MULTILINE)
 
 
 def test_the_same_page_is_the_same_text():
