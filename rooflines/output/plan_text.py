@@ -120,10 +120,13 @@ def plan_tables(answer: Plan) -> dict[str, Columns]:
     )
     kept = len({row["batch"] for row in memory}) < len(answer.question.batches)
     at = f" at batch {memory[0]['batch']}" if kept else ""
+    held = {f"Memory of one device{at}": _memory(memory)}
+    if not any(entry["fits"] for entry in answer.recommendation):
+        return held
     return {
         **_compared(answer),
         _CYCLES if whole else best: _cycles(answer, cycles),
-        f"Memory of one device{at}": _memory(memory),
+        **held,
         "What would change the answer": _break_even(answer),
         **({SCHEDULE_TITLE: _schedule(answer)} if answer.schedule else {}),
         **_asked_for(answer),

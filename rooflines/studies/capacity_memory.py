@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from rooflines.costs.setting import Parallelism
-from rooflines.errors import RooflinesError
 from rooflines.serving.engine import Engine, positions_held
 from rooflines.serving.memory import MemoryFit, largest_batch, memory_fit
 from rooflines.serving.workload import Workload
 from rooflines.studies.capacity_intervals import Served
-from rooflines.units import format_quantity
-
-# Degrees tried in search of one that fits: a node, and two of them.
-_DEGREES: Final = (2, 4, 8, 16)
+from rooflines.studies.memory_words import degree_that_fits, does_not_fit, sequence_bytes
 
 
 def memory_row(one: Served, workload: Workload) -> dict[str, Any]:
@@ -30,7 +25,7 @@ def memory_row(one: Served, workload: Workload) -> dict[str, Any]:
         "reserve_bytes": fit.reserve_bytes,
         "weights_bytes": fit.weights_bytes,
         "drafter_weights_bytes": fit.drafter_weights_bytes,
-        "sequence_bytes": _sequence_bytes(fit),
+        "sequence_bytes": sequence_bytes(fit),
         "mean_context": workload.mean_context,
         "sequences_that_fit": _room(engine, workload.mean_context),
         "sequences_at_once": one.fleet.curve.max_sequences,
@@ -40,18 +35,9 @@ def memory_row(one: Served, workload: Workload) -> dict[str, Any]:
 def why_not(way: str, engine: Engine, workload: Workload) -> str:
     """In words, why not even one sequence fits, and which tensor parallelism would hold it."""
     fit = _one_sequence(engine, workload.longest)
-    held = [f"{format_quantity(fit.weights_bytes, 'byte')} of weights"]
-    if fit.drafter_weights_bytes:
-        held.append(f"{format_quantity(fit.drafter_weights_bytes, 'byte')} of the drafter's")
-    sequence = format_quantity(_sequence_bytes(fit), "byte")
-    held.append(f"{sequence} for one sequence of {workload.longest:,.0f} positions")
-    room = format_quantity(fit.capacity_bytes - fit.reserve_bytes, "byte")
-    degree = _degree_that_fits(engine, workload)
-    cure = "use more devices" if degree is None else f"tensor parallelism {degree} holds it"
-    return (
-        f"{way} does not fit: a card would hold {', '.join(held)}, and has {room} besides the reserve; "
-        f"{cure}, or a smaller weight or KV format, or shorter requests"
-    )
+    sequence = f"one sequence of {workload.longest:,.0f} positions"
+    why = does_not_fit(fit, sequence, _degree_that_fits(engine, workload))
+    return f"{way} does not fit: {why}, or shorter requests"
 
 
 def sequences_within_budget(engine: Engine) -> int:
@@ -65,29 +51,20 @@ def sequences_within_budget(engine: Engine) -> int:
 
 def _degree_that_fits(engine: Engine, workload: Workload) -> int | None:
     """The smallest tensor parallelism tried that holds the longest request; None where something drafts."""
-    parallelism = engine.target.parallelism
     if engine.drafter is not None:
         return None
-    for degree in _DEGREES:
-        expert = max(parallelism.expert, degree) if parallelism.expert > 1 else 1
-        wider = Parallelism(degree, expert)
-        try:
-            spread = replace(engine, target=replace(engine.target, parallelism=wider))
-            if degree > parallelism.tensor and _room(spread, workload.longest) >= 1:
-                return degree
-        except RooflinesError:  # heads that the degree does not divide
-            continue
-    return None
+    return degree_that_fits(
+        engine.target.parallelism,
+        lambda wider: (
+            _room(replace(engine, target=replace(engine.target, parallelism=wider)), workload.longest) >= 1
+        ),
+    )
 
 
 def _one_sequence(engine: Engine, context: float) -> MemoryFit:
     return memory_fit(
         engine.target, engine.drafter, 1.0, context, positions_held(engine), reserve=engine.reserve
     )
-
-
-def _sequence_bytes(fit: MemoryFit) -> float:
-    return float(fit.used_bytes) - fit.weights_bytes - fit.drafter_weights_bytes
 
 
 def _room(engine: Engine, context: float) -> int:

@@ -18,6 +18,7 @@ from rooflines.speculation.crossover import Crossover
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_advice import reasons, recommend
+from rooflines.studies.plan_memory import misfit_words
 from rooflines.studies.plan_price import LARGEST_SEARCHED, SCHEDULE_SLACK, price, schedule
 from rooflines.studies.plan_steps import timing_of
 from rooflines.studies.plan_words import answer_text
@@ -256,6 +257,9 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
             reasons(question.batches, [*rows, *trees], always=timing.is_measured),
             schedule=scheduled,
             slack=SCHEDULE_SLACK,
+            misfit=None
+            if any(row["largest_batch"] for row in memory)
+            else misfit_words(question, target, drafters[0], question.drafters[0]),
         ),
         recommendation=recommendation,
         crossover_batch=end,
@@ -272,7 +276,11 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
         best_trees=trees,
         realities=[row for one in priced for row in one.extras.realities],
         marginal=[row for one in priced for row in one.extras.marginal],
-        warnings=[*timing.notes, *_warnings(question, drafters, given, [one.is_tree for one in priced])],
+        warnings=[
+            *timing.notes,
+            *_beyond_positions(question, target),
+            *_warnings(question, drafters, given, [one.is_tree for one in priced]),
+        ],
         basis=timing.basis,
     )
 
@@ -309,6 +317,18 @@ def narrowed(plan: Plan, target: Deployment, batch: int) -> Plan:
         realities=here(plan.realities),
         marginal=here(plan.marginal),
     )
+
+
+def _beyond_positions(question: PlanQuestion, target: Deployment) -> list[str]:
+    """Where the context, with the longest draft behind it, leaves what the target's config states."""
+    most, asked = target.model.max_positions, question.context + max(question.draft_lengths) + 1
+    if most is None or asked <= most:
+        return []
+    note = (
+        f"context {question.context:,} with a draft behind it goes beyond the {most:,} positions that the "
+        f"config of {target.model.name} states: times hold, and what the model writes there may not"
+    )
+    return [note]
 
 
 def _warnings(

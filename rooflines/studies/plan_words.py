@@ -33,6 +33,7 @@ def answer_text(
     *,
     schedule: Sequence[Entry] = (),
     slack: float = 0.0,
+    misfit: str | None = None,
 ) -> str:
     """One sentence a batch, or for batches alike, then where it stops paying and why.
 
@@ -44,6 +45,7 @@ def answer_text(
         reasons: `cycle_words` of the batches that deserve them.
         schedule: of the plan, which says it in fewer words where advice changes often.
         slack: what the schedule may lose against the best, as a share.
+        misfit: why no batch fits, and what to change.
     """
     cards = target.parallelism.devices
     where = f"{cards} x {target.machine.profile.name}" if cards > 1 else target.machine.profile.name
@@ -56,7 +58,7 @@ def answer_text(
         sentences += _by_schedule(recommendation, schedule, slack, with_name=several)
     last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]
     if not any(entry["fits"] for entry in recommendation):
-        return " ".join(sentences)
+        return " ".join([*sentences, *([f"{misfit[0].upper()}{misfit[1:]}."] if misfit else [])])
     if crossover_batch is None:
         reach = max(end.searched_to for _, end in ends if end.batch is None)
         sentences.append(f"It still pays at batch {reach}, the largest that fits or was searched.")
