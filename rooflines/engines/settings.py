@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from rooflines.engines.catalogue import engine
+from rooflines.engines.served import STARTS, Served
 from rooflines.engines.words import Method
-from rooflines.errors import InputError, UnknownNameError
+from rooflines.errors import InputError, UnknownNameError, bare
 
 _ADAPTIVE_FILE: Final = "speculative-adaptive.json"
 # Merged in March 2026: https://github.com/NVIDIA/TensorRT-LLM/pull/10860.
@@ -68,8 +69,10 @@ class Advice:
         top_k: children of each expanded node of a tree; None for a chain.
         nodes: drafted nodes of a tree of depth `single` that are verified, the root not counted; None for a
             chain.
+        served: how the target is served.
         costs: of the cycles that were planned.
-        tensor_parallel: devices that the target is split over.
+        missing: what the checkpoints lack without which no engine starts; empty where nothing.
+        notes: what to know before these settings are used.
     """
 
     family: str
@@ -77,10 +80,12 @@ class Advice:
     model: str | None
     ranges: tuple[Range, ...]
     single: int
+    served: Served
     top_k: int | None = None
     nodes: int | None = None
     costs: tuple[StepCost, ...] = ()
-    tensor_parallel: int = 1
+    missing: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         ends = [0, *(one.last for one in self.ranges)]
@@ -97,40 +102,53 @@ class Advice:
 
 
 def settings_text(advice: Advice, name: str) -> str:
-    """The advice in the words of an engine.
+    """The advice in the words of an engine, whose name is taken in any spelling (``vLLM``, ``TensorRT-LLM``).
 
     Raises:
         UnknownNameError: an engine for which nothing can be written.
-        InputError: the engine cannot run that drafter, or not as a tree.
+        InputError: the engine cannot run that drafter, or not as a tree, or a checkpoint lacks its module.
     """
-    if name not in WRITERS:
-        raise UnknownNameError("engine", name, WRITERS, f"(known: {', '.join(WRITERS)})")
+    key = _writer(name)
     if advice.longest == 0:
         return "# Plain decoding is fastest at every batch of this plan: leave speculation off."
-    method = engine(name).method(advice.family)
-    return "\n".join(WRITERS[name](advice, method))
+    method = engine(key).method(advice.family)
+    if advice.missing:
+        raise InputError(f"no settings can start this plan: {advice.missing}")
+    start, notes = STARTS[key](advice.served)
+    lines = WRITERS[key](advice, method, start)
+    if all(line.startswith("#") for line in lines):
+        return "\n".join(lines)
+    return "\n".join([*lines, *(f"# {note}" for note in (*notes, *advice.notes))])
 
 
-def _vllm(advice: Advice, method: Method) -> list[str]:
+def _writer(name: str) -> str:
+    """The key of an engine that settings are written for, by name or title."""
+    for key in WRITERS:
+        if bare(name) in (bare(key), bare(engine(key).title)):
+            return key
+    raise UnknownNameError("engine", name, WRITERS, f"(known: {', '.join(WRITERS)})")
+
+
+def _vllm(advice: Advice, method: Method, start: Sequence[str]) -> list[str]:
     if advice.top_k is not None:
         raise InputError("vLLM 0.33.0 verifies chains only: plan this drafter without topk and nodes")
     config: dict[str, object] = {"method": method.name}
     if method.needs_model:
         config["model"] = _model(advice)
     config["num_speculative_tokens"] = method.setting_value(advice.longest)
+    after: list[str] = []
     if len(advice.ranges) > 1:
         config["num_speculative_tokens_per_batch_size"] = [
             [one.first, one.last, one.draft_length] for one in advice.ranges
         ]
-    last = advice.ranges[-1]
-    words = ["vllm", "serve", advice.target, *_split_over(advice, "--tensor-parallel-size")]
-    return [
-        shlex.join([*words, "--speculative-config", json.dumps(config)]),
-        f"# Beyond batch {last.last} vLLM keeps the last entry ({last.draft_length}); the plan ends there.",
-    ]
+        last = advice.ranges[-1]
+        kept = f"vLLM keeps the last entry ({last.draft_length})"
+        after = [f"# Beyond batch {last.last} {kept}; the plan ends there."]
+    words = ["vllm", "serve", advice.target, *start, "--speculative-config", json.dumps(config)]
+    return [shlex.join(words), *after]
 
 
-def _sglang(advice: Advice, method: Method) -> list[str]:
+def _sglang(advice: Advice, method: Method, start: Sequence[str]) -> list[str]:
     flags = ["--speculative-algorithm", method.name]
     if method.needs_model:
         flags += ["--speculative-draft-model-path", _model(advice)]
@@ -156,8 +174,7 @@ def _sglang(advice: Advice, method: Method) -> list[str]:
         before = _file(_SPS_FILE, _sps_table(advice.costs))
         flags += ["--speculative-dspark-sps-table-path", _SPS_FILE]
     launched = ["python", "-m", "sglang.launch_server", "--model-path", advice.target]
-    command = shlex.join([*launched, *_split_over(advice, "--tp-size"), *flags])
-    return [*before, command, *after]
+    return [*before, shlex.join([*launched, *start, *flags]), *after]
 
 
 def _sps_table(costs: Sequence[StepCost]) -> str:
@@ -176,13 +193,12 @@ def _sps_table(costs: Sequence[StepCost]) -> str:
     )
 
 
-def _tensorrt_llm(advice: Advice, method: Method) -> list[str]:
+def _tensorrt_llm(advice: Advice, method: Method, start: Sequence[str]) -> list[str]:
     one_length = "a tree has no draft_len_schedule"
     longest = advice.longest if advice.top_k is None else advice.single
     if longest == 0:
         return [_left_off(advice, one_length)]
-    split = [f"tensor_parallel_size: {advice.tensor_parallel}"] if advice.tensor_parallel > 1 else []
-    lines = [*split, "speculative_config:", f"  decoding_type: {method.name}"]
+    lines = [*start, "speculative_config:", f"  decoding_type: {method.name}"]
     lines.append(f"  {method.setting}: {method.setting_value(longest)}")
     if method.needs_model:
         lines.append(f"  speculative_model: {json.dumps(_model(advice))}")
@@ -224,12 +240,12 @@ def _draft_len_schedule(advice: Advice) -> tuple[dict[int, int], list[str]]:
     return dict(sorted(entries.items())), notes
 
 
-def _llama_cpp(advice: Advice, method: Method) -> list[str]:
+def _llama_cpp(advice: Advice, method: Method, start: Sequence[str]) -> list[str]:
     if advice.top_k is not None:
         raise InputError("llama.cpp verifies chains only: plan this drafter without topk and nodes")
     if advice.single == 0:
         return [_left_off(advice, _LLAMA_HAS_ONE)]
-    flags = ["llama-server", "--model", _gguf(advice.target, "TARGET"), "--spec-type", method.name]
+    flags = ["llama-server", "--model", _gguf(advice.target, "TARGET"), *start, "--spec-type", method.name]
     if method.needs_model:
         flags += ["--spec-draft-model", _gguf(advice.model, "DRAFTER")]
     flags += [method.setting, str(method.setting_value(advice.single))]
@@ -239,10 +255,6 @@ def _llama_cpp(advice: Advice, method: Method) -> list[str]:
 def _gguf(model: str | None, of: str) -> str:
     """A model as llama.cpp loads it: a file in its own format."""
     return model if model is not None and model.endswith(".gguf") else f"PATH-OF-THE-{of}.gguf"
-
-
-def _split_over(advice: Advice, flag: str) -> list[str]:
-    return [flag, str(advice.tensor_parallel)] if advice.tensor_parallel > 1 else []
 
 
 def _model(advice: Advice) -> str:
@@ -270,7 +282,7 @@ def _file(name: str, text: str) -> list[str]:
     return [f"cat > {name} <<'END'", text, "END"]
 
 
-WRITERS: Final[dict[str, Callable[[Advice, Method], list[str]]]] = {
+WRITERS: Final[dict[str, Callable[[Advice, Method, Sequence[str]], list[str]]]] = {
     "vllm": _vllm,
     "sglang": _sglang,
     "trtllm": _tensorrt_llm,

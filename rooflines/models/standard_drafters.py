@@ -52,8 +52,7 @@ def standard_drafter(method: Method, target: ModelSpec) -> DrafterSpec:
             f"{method} heads have no usual shape that could be derived from {target.name}: give a config"
         )
     spec = build(target)
-    note = f"a head of its family's usual shape, derived from {target.name}: no published config was given"
-    return spec.model_copy(update={"assumed": (note,)})
+    return spec.model_copy(update={"assumed": (_note(method, target),)})
 
 
 def usual_attention(target: ModelSpec) -> Attention:
@@ -178,6 +177,13 @@ def _mtp(target: ModelSpec) -> DrafterSpec:
     return mtp_drafter(target.model_copy(update={"mtp": (module,)})).model_copy(
         update={"name": _named("mtp", target)}
     )
+
+
+def _note(method: Method, target: ModelSpec) -> str:
+    """What was assumed."""
+    if method == "mtp":
+        return f"{target.name} ships no MTP module: this one is hypothetical, of the usual shape"
+    return f"a head of its family's usual shape, derived from {target.name}: no published config was given"
 
 
 _BUILDERS: Final[dict[Method, Callable[[ModelSpec], DrafterSpec]]] = {

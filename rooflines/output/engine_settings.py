@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from rooflines.dtypes import number_format
+from rooflines.engines.served import Served
 from rooflines.engines.settings import Advice, Range, StepCost, settings_text
-from rooflines.errors import InputError, UnknownNameError
-from rooflines.models.catalogue import load_preset
+from rooflines.errors import InputError
+from rooflines.models.catalogue import checkpoint
+from rooflines.models.readers import read_model
+from rooflines.models.spec import ModelSpec
 from rooflines.studies.plan import Plan
 
 # EAGLE-2 drafts a tree unless told otherwise (EAGLE-3, arXiv 2503.01840, appendix A).
 _TOP_K: Final = {"eagle2": 10}
 # Families whose model is no checkpoint: `quantized:int4` names a format.
 _DERIVED: Final = frozenset({"quantized"})
-_REPOSITORY: Final = re.compile(r"https://huggingface\.co/([^/]+/[^/]+)/")
 
 
 def engine_settings(plan: Plan, engine: str) -> str:
@@ -51,14 +52,17 @@ def advice_of(plan: Plan) -> Advice:
     top_k = int(parameters.get("topk", _TOP_K.get(family, 1)))
     is_tree = top_k > 1 and bool(drafters)
     single = _single_length(plan, drafter)
+    spec = read_model(plan.question.target)
+    loaded, notes = _loaded(plan.question.target, None if family in _DERIVED else model)
     return Advice(
         family=family,
-        target=_checkpoint(plan.question.target) or plan.question.target,
-        model=None if family in _DERIVED or model is None else _checkpoint(model),
+        target=loaded[0] or plan.question.target,
+        model=loaded[1],
         ranges=tuple(
             Range(entry["first_batch"], entry["last_batch"], entry["draft_length"]) for entry in plan.schedule
         ),
         single=single,
+        served=_served(plan, spec, drafter),
         top_k=top_k if is_tree else None,
         nodes=_nodes(plan, drafter, single) if is_tree else None,
         costs=tuple(
@@ -66,7 +70,8 @@ def advice_of(plan: Plan) -> Advice:
             for row in plan.rows
             if row["drafter"] == drafter and row["speedup"] is not None and row["draft_length"] > 0
         ),
-        tensor_parallel=plan.question.tensor_parallel,
+        missing="" if family != "mtp" or spec.mtp else f"{spec.name} ships no MTP module",
+        notes=(*notes, *_apart(plan, drafter)),
     )
 
 
@@ -79,18 +84,83 @@ def split_drafter(drafter: str) -> tuple[str, str | None, dict[str, str]]:
     return family, model, parameters
 
 
-def _checkpoint(name: str) -> str | None:
-    """What an engine loads for a model: a path or repository as typed, or the repository behind a preset.
+def _loaded(*names: str | None) -> tuple[list[str | None], list[str]]:
+    """What an engine loads for each model, None where only a config is known, and what to check of it."""
+    found = [None if name is None else checkpoint(name) for name in names]
+    notes = [
+        f"{one.name} is written for {name}, with the config of {one.config_of}: check that it is the "
+        "checkpoint that you mean."
+        for name, one in zip(names, found, strict=True)
+        if one is not None and one.config_of is not None
+    ]
+    return [None if one is None else one.name for one in found], notes
 
-    None where only a config is known, as of most drafter heads.
-    """
-    if "/" in name or Path(name).expanduser().exists():
-        return name
-    try:
-        found = _REPOSITORY.match(str(load_preset(name).get("_source", "")))
-    except UnknownNameError:
-        return None
-    return None if found is None else found[1]
+
+def _served(plan: Plan, spec: ModelSpec, drafter: str) -> Served:
+    """How the target stands in memory, at the largest batch that was asked for and fits."""
+    question = plan.question
+    rows = [row for row in plan.memory if row["drafter"] == drafter]
+    fitting = [row for row in rows if row["fits"]]
+    memory = fitting[-1] if fitting else rows[0]
+    stored = _stored_dtype(spec)
+    last = plan.schedule[-1]["last_batch"]
+    return Served(
+        checkpoint_dtype=stored,
+        weight_dtype=_dtype(question.weight_dtype) or stored,
+        kv_dtype=_dtype(question.kv_dtype),
+        memory_reserve=question.memory_reserve,
+        cache_share=_cache_share(memory),
+        positions=question.context + max(entry["draft_length"] for entry in plan.schedule) + 1,
+        largest_batch=last,
+        asked_batch=max((row["batch"] for row in fitting), default=last),
+        tensor_parallel=question.tensor_parallel,
+        expert_parallel=question.expert_parallel,
+    )
+
+
+def _dtype(given: str | None) -> str | None:
+    return None if given is None else number_format(given).name
+
+
+def _stored_dtype(spec: ModelSpec) -> str:
+    """Format of the checkpoint's largest matrix of a layer."""
+    matrices = [
+        (one.elements, dict(layer.formats).get(one.name))
+        for layer in spec.layers
+        for one in layer.matrices(1)
+    ]
+    return max(matrices, key=lambda one: one[0])[1] or spec.dtype
+
+
+def _cache_share(memory: dict[str, Any]) -> float:
+    """What the plan leaves to caches of the memory beside the weights, as a share."""
+    weights = memory["weights_bytes"] + memory["drafter_weights_bytes"]
+    beside = memory["capacity_bytes"] - weights
+    return float((beside - memory["reserve_bytes"]) / beside)
+
+
+def _apart(plan: Plan, drafter: str) -> list[str]:
+    """Where the schedule has another draft than is best, what that loses, and why."""
+    found = {
+        (row["batch"], row["draft_length"]): row["speedup"] for row in plan.rows if row["drafter"] == drafter
+    }
+    there = []
+    for entry in plan.recommendation:
+        batch, best = entry["batch"], entry["draft_length"]
+        length = _scheduled(plan, batch)
+        if entry["fits"] and length is not None and length != best:
+            speedups = [found.get((batch, one), 1.0) for one in (length, best)]
+            there.append(f"at batch {batch} {length} ({speedups[0]:.3g} x; best {best}, {speedups[1]:.3g} x)")
+    if not there:
+        return []
+    why = "another range must gain 1 % over a doubling of the batch, and one that drafts more 5 %"
+    return [f"By batch it is near the best in few ranges, {', '.join(there)}: {why}."]
+
+
+def _scheduled(plan: Plan, batch: int) -> int | None:
+    """The draft length of the schedule at a batch; None beyond its end."""
+    inside = (one for one in plan.schedule if one["first_batch"] <= batch <= one["last_batch"])
+    return next((one["draft_length"] for one in inside), None)
 
 
 def _single_length(plan: Plan, drafter: str) -> int:

@@ -74,6 +74,25 @@ def test_settings_follow_the_schedule_of_the_plan():
     assert (config["method"], config["model"]) == ("draft_model", "meta-llama/Llama-3.2-1B")
 
 
+def test_settings_start_what_was_planned():
+    served = ("--weight-dtype", "fp8", "--kv-dtype", "fp8", "--memory-reserve", "0.2", "--tp", "2")
+    text = emitted("vLLM", "independent:llama-3.2-1b", *served)
+    for flags in (
+        "--tensor-parallel-size 2",
+        "--quantization fp8",
+        "--kv-cache-dtype fp8",
+        "--gpu-memory-utilization 0.8",
+    ):
+        assert f" {flags} " in text.splitlines()[0]
+
+
+def test_a_module_that_no_checkpoint_has_is_not_set():
+    result = plan("--drafter", "mtp", "--acceptance", "0.8", "--emit", "vllm")
+    assert result.exit_code == 2
+    assert "warning: mtp: llama-3.1-8b ships no MTP module: this one is hypothetical" in result.stderr
+    assert result.stderr.splitlines()[-1].endswith("llama-3.1-8b ships no MTP module")
+
+
 def test_a_tree_of_59_nodes_is_60_to_sglang():
     text = emitted("sglang", "eagle3:depth=6,topk=10,nodes=59")
     assert "--speculative-num-draft-tokens 60" in text

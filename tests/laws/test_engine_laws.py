@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.engines.catalogue import ENGINES
+from rooflines.engines.served import Served
 from rooflines.engines.settings import Advice, Range, settings_text
 from rooflines.engines.sglang import accept_rate_meaning
 from rooflines.measurement.readers.pooling import Interval, pooled_survival
@@ -60,7 +61,9 @@ def in_sglang(text, batch):
 
 @given(schedules(), st.data())
 def test_engines_draft_what_was_planned_at_every_batch(ranges, data):
-    advice = Advice("eagle3", "target", "draft", ranges, ranges[0].draft_length or ranges[-1].draft_length)
+    single = ranges[0].draft_length or ranges[-1].draft_length
+    served = Served("bf16", "bf16", 0.1, 0.9, positions=4096, largest_batch=64, asked_batch=64)
+    advice = Advice("eagle3", "target", "draft", ranges, single, served)
     batch = data.draw(st.integers(1, ranges[-1].last))
     wanted = planned(ranges, batch)
     assert in_vllm(settings_text(advice, "vllm"), batch) == wanted

@@ -9,6 +9,7 @@ import pytest
 
 from rooflines.engines import settings
 from rooflines.engines.catalogue import ENGINES
+from rooflines.engines.served import Served
 from rooflines.engines.settings import Advice, Range, settings_text
 from rooflines.measurement.readers import llama_bench, prometheus, sglang, vllm
 from rooflines.measurement.readers.catalogue import import_file
@@ -16,6 +17,7 @@ from rooflines.measurement.schema import Step
 from rooflines.measurement.step_files import read_steps
 
 SAMPLES = Path(__file__).parent.parent / "unit" / "measurement" / "samples"
+SERVED = Served("bf16", "bf16", 0.1, 0.9, positions=4096, largest_batch=64, asked_batch=64)
 
 
 def read(kind, name, **options):
@@ -50,13 +52,14 @@ def check_the_plain_step_is_that_of_decoding():
 
 
 def check_settings_draft_what_was_planned():
-    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3),), 3), "sglang")
+    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3),), 3, SERVED), "sglang")
     assert "--speculative-num-steps 3 " in text
     assert "--speculative-num-draft-tokens 4" in text
 
 
 def check_schedules_end_with_their_range():
-    text = settings_text(Advice("eagle3", "target", "draft", (Range(1, 8, 3), Range(9, 64, 1)), 3), "trtllm")
+    ranges = (Range(1, 8, 3), Range(9, 64, 1))
+    text = settings_text(Advice("eagle3", "target", "draft", ranges, 3, SERVED), "trtllm")
     assert "    8: 3\n    64: 1\n" in text
 
 

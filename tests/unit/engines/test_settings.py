@@ -8,15 +8,27 @@ from itertools import pairwise
 
 import pytest
 
+from rooflines.engines.served import Served
 from rooflines.engines.settings import WRITERS, Advice, Range, StepCost, settings_text
 from rooflines.errors import InputError, UnknownNameError
 
 RANGES = (Range(1, 16, 5), Range(17, 64, 3), Range(65, 200, 0))
 
 
-def advice(family="eagle3", ranges=RANGES, single=None, **more):
+SERVED = Served(
+    checkpoint_dtype="bf16",
+    weight_dtype="bf16",
+    memory_reserve=0.1,
+    cache_share=0.875,
+    positions=2054,
+    largest_batch=200,
+    asked_batch=64,
+)
+
+
+def advice(family="eagle3", ranges=RANGES, single=None, served=SERVED, **more):
     only = ranges[0].draft_length if single is None else single
-    return Advice(family, "meta-llama/Llama-3.1-8B-Instruct", "yuhuili/EAGLE3", ranges, only, **more)
+    return Advice(family, "meta-llama/Llama-3.1-8B-Instruct", "yuhuili/EAGLE3", ranges, only, served, **more)
 
 
 def command(text):
@@ -118,7 +130,7 @@ def test_engines_of_one_length_leave_off_what_gains_at_no_batch_asked_for(name, 
 
 def trtllm(text):
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    assert lines[0] == "speculative_config:"
+    lines = lines[lines.index("speculative_config:") :]
     values = dict(line.strip().split(": ", 1) for line in lines[1:] if not line.endswith(":"))
     schedule = {int(key): int(value) for key, value in values.items() if key.isdecimal()}
     return values, schedule
@@ -170,14 +182,15 @@ def test_tensorrt_trees_do_not_count_the_root():
 def test_tensorrt_settings_carry_the_cost_table():
     costs = (StepCost(8, 4, 5, 0.0125), StepCost(1, 4, 5, 0.01))
     lines = settings_text(advice(costs=costs), "trtllm").splitlines()
-    assert lines[-2:] == ["#   1, 4: 10", "#   8, 4: 12.5"]
+    heading = lines.index("# Planned cost table (batch, draft length: ms per cycle):")
+    assert lines[heading + 1 : heading + 3] == ["#   1, 4: 10", "#   8, 4: 12.5"]
 
 
 def test_llama_has_one_length_and_says_where_the_plan_has_another():
     text = settings_text(advice(single=3), "llamacpp")
     flags = command(text)
     assert (flags["--spec-type"], flags["--spec-draft-n-max"]) == ("draft-eagle3", "3")
-    assert text.splitlines()[1:] == [
+    assert text.splitlines()[1:5] == [
         "# llama.cpp has one draft length for all batches: 3 is written, where the plan has:",
         "#   batch 1..16: 5",
         "#   batch 17..64: 3",
@@ -201,13 +214,15 @@ def test_plain_decoding_needs_no_settings(name):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_drafter_without_a_checkpoint_is_left_to_be_filled_in(name):
-    derived = Advice("independent", "target", None, (Range(1, 8, 4),), 4)
+    derived = Advice("independent", "target", None, (Range(1, 8, 4),), 4, SERVED)
     assert "PATH-OF-THE-DRAFTER" in settings_text(derived, name)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_names_with_spaces_stay_one_word(name):
-    text = settings_text(Advice("independent", "my target", "my draft.gguf", (Range(1, 8, 4),), 4), name)
+    text = settings_text(
+        Advice("independent", "my target", "my draft.gguf", (Range(1, 8, 4),), 4, SERVED), name
+    )
     words = text if name == "trtllm" else json.dumps(shlex.split(text.splitlines()[0]))
     assert "my draft.gguf" in words
 
@@ -216,17 +231,33 @@ def test_llama_loads_files_of_its_own_format():
     flags = command(settings_text(advice(), "llamacpp"))
     assert flags["--model"] == "PATH-OF-THE-TARGET.gguf"
     assert flags["--spec-draft-model"] == "PATH-OF-THE-DRAFTER.gguf"
-    own = Advice("independent", "target-Q4_K_M.gguf", "draft.gguf", (Range(1, 8, 4),), 4)
+    own = Advice("independent", "target-Q4_K_M.gguf", "draft.gguf", (Range(1, 8, 4),), 4, SERVED)
     flags = command(settings_text(own, "llamacpp"))
     assert (flags["--model"], flags["--spec-draft-model"]) == ("target-Q4_K_M.gguf", "draft.gguf")
 
 
-def test_a_target_over_several_devices_is_started_so():
-    split = advice(tensor_parallel=4)
-    assert command(settings_text(split, "vllm"))["--tensor-parallel-size"] == "4"
-    assert command(settings_text(split, "sglang"))["--tp-size"] == "4"
-    assert settings_text(split, "trtllm").startswith("tensor_parallel_size: 4\nspeculative_config:\n")
-    assert "--tensor-parallel-size" not in command(settings_text(advice(), "vllm"))
+def test_engines_are_named_as_people_write_them():
+    for name in ("vLLM", "SGLang", "TensorRT-LLM", "TRTLLM", "llama.cpp", "llama-cpp"):
+        assert settings_text(advice(ranges=(Range(1, 8, 4),)), name)
+
+
+def test_where_the_plan_ends_is_said_only_of_a_schedule():
+    assert "Beyond batch 200 vLLM keeps the last entry (0)" in settings_text(advice(), "vllm")
+    assert "Beyond" not in settings_text(advice(ranges=(Range(1, 172, 4),)), "vllm")
+
+
+def test_what_no_engine_can_start_is_refused():
+    with pytest.raises(InputError, match="no settings can start this plan: m ships no MTP module"):
+        settings_text(advice("mtp", missing="m ships no MTP module"), "vllm")
+    with pytest.raises(UnknownNameError, match="did you mean 'vllm'"):  # the engine is looked at first
+        settings_text(advice("mtp", missing="m ships no MTP module"), "vlm")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_notes_stand_behind_the_settings(name):
+    lines = settings_text(advice(notes=("Check the checkpoint.",)), name).splitlines()
+    assert lines[-1] == "# Check the checkpoint."
+    assert not lines[0].startswith("#")
 
 
 def test_unknown_engines_gaps_and_half_a_tree_are_refused():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from rooflines.errors import InputError
+from rooflines.models.catalogue import load_preset
 from rooflines.output.engine_settings import advice_of, engine_settings, split_drafter
 from rooflines.studies.plan import PlanQuestion, make_plan
 
@@ -41,7 +43,7 @@ def entry(first, last, drafter, draft_length):
 def test_advice_repeats_the_schedule_and_prices_cycles_as_the_plan_does(plan):
     advice = advice_of(plan)
     assert (advice.family, advice.model) == ("independent", "meta-llama/Llama-3.2-1B")
-    assert (advice.target, advice.tensor_parallel) == ("meta-llama/Llama-3.1-8B", 1)
+    assert advice.target == "meta-llama/Llama-3.1-8B"
     assert [(one.first, one.last, one.draft_length) for one in advice.ranges] == [
         (row["first_batch"], row["last_batch"], row["draft_length"]) for row in plan.schedule
     ]
@@ -94,9 +96,105 @@ def test_presets_are_the_repositories_that_they_were_read_from(target, drafter, 
 
 def test_a_file_is_what_was_typed(tmp_path, plan):
     file = tmp_path / "config.json"
-    file.write_text("{}", encoding="utf-8")
-    advice = advice_of(replace(plan, question=replace(QUESTION, target=str(file), tensor_parallel=4)))
-    assert (advice.target, advice.tensor_parallel) == (str(file), 4)
+    file.write_text(json.dumps(load_preset("llama-3.1-8b")), encoding="utf-8")
+    advice = advice_of(replace(plan, question=replace(QUESTION, target=str(file))))
+    assert (advice.target, advice.notes) == (str(file), ())
+
+
+@pytest.mark.parametrize(
+    ("typed", "written", "config_of"),
+    [
+        ("llama-3.1-8b", "meta-llama/Llama-3.1-8B", None),
+        ("Llama-3.1-8B", "meta-llama/Llama-3.1-8B", None),
+        ("llama-3.1-8b-instruct", "meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-8B"),
+        ("NousResearch/Llama-3.1-8B-Instruct", "NousResearch/Llama-3.1-8B-Instruct", None),
+    ],
+)
+def test_an_ending_that_was_typed_is_kept_and_what_was_not_typed_is_said(plan, typed, written, config_of):
+    advice = advice_of(replace(plan, question=replace(QUESTION, target=typed)))
+    assert advice.target == written
+    expected = f"{written} is written for {typed}, with the config of {config_of}"
+    assert bool(config_of) == any(expected in note for note in advice.notes)
+
+
+def test_a_repository_of_another_name_is_checked_by_whoever_pastes_it(plan):
+    advice = advice_of(replace(plan, question=replace(QUESTION, target="qwen3-30b-a3b")))
+    assert advice.target == "Qwen/Qwen3-30B-A3B-Instruct-2507"
+    assert "written for qwen3-30b-a3b" in advice.notes[0]
+
+
+def test_a_drafter_is_named_as_a_target_is(plan):
+    typed = "independent:Llama-3.2-1B-Instruct"
+    rows = [{**row, "drafter": typed} for row in plan.rows]
+    memory = [{**row, "drafter": typed} for row in plan.memory]
+    schedule = [entry(1, 64, typed, 2)]
+    advice = advice_of(replace(plan, rows=rows, memory=memory, schedule=schedule))
+    assert advice.model == "meta-llama/Llama-3.2-1B-Instruct"
+    assert any("meta-llama/Llama-3.2-1B:" in note for note in advice.notes)
+
+
+SERVED = replace(
+    QUESTION,
+    target="deepseek-v3",
+    drafters=("mtp",),
+    hardware="h200-sxm-141gb",
+    tensor_parallel=8,
+    expert_parallel=8,
+    kv_dtype="fp8_e4m3",
+    memory_reserve=0.2,
+)
+
+
+def test_the_target_is_served_as_it_was_planned():
+    answer = make_plan(SERVED)
+    served = advice_of(answer).served
+    assert (served.tensor_parallel, served.expert_parallel) == (8, 8)
+    assert (served.checkpoint_dtype, served.weight_dtype, served.kv_dtype) == (
+        "fp8-block",
+        "fp8-block",
+        "fp8",
+    )
+    assert (served.memory_reserve, served.asked_batch) == (0.2, 64)
+    assert served.largest_batch == answer.schedule[-1]["last_batch"]
+    assert served.positions == 2048 + max(entry["draft_length"] for entry in answer.schedule) + 1
+    memory = answer.memory[0]
+    beside = memory["capacity_bytes"] - memory["weights_bytes"] - memory["drafter_weights_bytes"]
+    assert served.cache_share * beside == pytest.approx(beside - 0.2 * memory["capacity_bytes"])
+
+
+def test_a_format_that_was_asked_for_is_told_from_that_of_the_checkpoint(plan):
+    asked = advice_of(replace(plan, question=replace(QUESTION, weight_dtype="int4"))).served
+    assert (asked.checkpoint_dtype, asked.weight_dtype) == ("bf16", "int4-g128")
+
+
+def test_a_batch_that_does_not_fit_has_no_slot():
+    answer = make_plan(replace(QUESTION, batches=(1, 8, 100_000)))
+    assert advice_of(answer).served.asked_batch == 8
+
+
+def test_a_module_that_the_target_has_not_starts_nowhere():
+    answer = make_plan(replace(QUESTION, drafters=("mtp",)))
+    assert any("llama-3.1-8b ships no MTP module" in note for note in answer.warnings)
+    with pytest.raises(InputError, match=r"llama-3\.1-8b ships no MTP module"):
+        engine_settings(answer, "vllm")
+    own = make_plan(replace(SERVED, batches=(1,)))
+    assert not any("MTP" in note for note in own.warnings)
+    assert '"method": "mtp"' in engine_settings(own, "vllm")
+
+
+def test_where_the_schedule_is_not_the_best_it_says_what_that_loses(plan):
+    drafter = QUESTION.drafters[0]
+    other = advice_of(replace(plan, schedule=[entry(1, 200, drafter, 2)]))
+    best = {row["batch"]: row for row in plan.recommendation}
+    rows = {(row["batch"], row["draft_length"]): row["speedup"] for row in plan.rows}
+    for batch in (1, 64):
+        length = best[batch]["draft_length"]
+        told = f"at batch {batch} 2 ({rows[batch, 2]:.3g} x; best {length}, {best[batch]['speedup']:.3g} x)"
+        assert (length != 2) == any(told in note for note in other.notes)
+    assert any(best[batch]["draft_length"] != 2 for batch in (1, 64))
+    same = [entry(row["batch"], row["batch"], drafter, row["draft_length"]) for row in plan.recommendation]
+    same[0] = {**same[0], "last_batch": 63}
+    assert advice_of(replace(plan, schedule=same)).notes == ()
 
 
 def test_an_engine_runs_one_drafter(plan):
