@@ -70,7 +70,7 @@ def kernels(
 
     found = validate_kernels(files, calibration)
     if rows_file is not None:
-        emit(render(row_columns(found.judged), "csv"), rows_file)
+        emit(render(row_columns(found), "csv"), rows_file)
     emit_answer(
         fmt,
         output,

@@ -45,7 +45,7 @@ def speedups(
         files, lambda device, own: make_machine(device, own if calibration == "auto" else calibration)
     )
     if rows_file is not None:
-        emit(render(row_columns(found.predicted), "csv"), rows_file)
+        emit(render(row_columns(found), "csv"), rows_file)
     emit_answer(
         fmt,
         output,
@@ -69,14 +69,14 @@ def acceptance(files: tuple[Path, ...], rows_file: Path | None, fmt: str, output
     from rooflines.output.published_tables import acceptance_document, acceptance_text
     from rooflines.output.tables import render
     from rooflines.validation.published.acceptance import (
-        acceptance_columns,
+        row_columns,
         source_columns,
         validate_acceptance,
     )
 
     found = validate_acceptance(files)
     if rows_file is not None:
-        emit(render(acceptance_columns(found.judged), "csv"), rows_file)
+        emit(render(row_columns(found), "csv"), rows_file)
     emit_answer(
         fmt,
         output,

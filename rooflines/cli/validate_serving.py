@@ -50,7 +50,7 @@ def serving(
         lambda device: make_machine(device, "textbook"),
     )
     if rows_file is not None:
-        emit(render(row_columns(predicted), "csv"), rows_file)
+        emit(render(row_columns(predicted, left_out), "csv"), rows_file)
     emit_answer(
         fmt,
         output,

@@ -25,7 +25,7 @@ from rooflines.validation.published.judge import (
     PREDICTED_LOSS,
     TARGETS,
     SpeedupValidation,
-    row_columns,
+    predicted_columns,
     unused_columns,
     validate_speedups,
     verdict_columns,
@@ -92,7 +92,7 @@ def write_published(folder: Path, data: Path) -> list[Path]:
     texts = {
         "published.md": _page(found) + "\n\n## Acceptance\n\n" + acceptance_text(accepted, "markdown"),
         "sources.csv": render(verdict_columns(found.verdicts), "csv"),
-        "rows.csv": render(row_columns(found.predicted), "csv"),
+        "rows.csv": render(predicted_columns(found.predicted), "csv"),
         "left_out.csv": render(unused_columns(found.unused), "csv"),
         "acceptance.csv": render(acceptance_columns(accepted.judged), "csv"),
     }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
 from rooflines.output.tables import render
 from rooflines.rows import Columns, as_records
+from rooflines.validation.left_out import with_left_out
 from rooflines.validation.serving import (
     LeftOut,
     Order,
@@ -27,11 +29,19 @@ def serving_document(predicted: Sequence[Predicted], left_out: Sequence[LeftOut]
     return {
         "schema_version": SCHEMA_VERSION,
         "rows": len(predicted),
-        "overall": None if total is None else as_records(verdict_columns([total]))[0],
+        "overall": as_records(verdict_columns([total]))[0],
         "order": {"pairs": order.pairs, "right": order.right, "share": order.share},
         "verdicts": as_records(verdict_columns(judge_serving(predicted))),
-        "left_out": [{**_source(left.source), "rows": left.rows, "reason": left.reason} for left in left_out],
+        "left_out": [
+            {**_source(source), "rows": rows, "reason": reason} for source, reason, rows in _counted(left_out)
+        ],
     }
+
+
+def _counted(left_out: Sequence[LeftOut]) -> list[tuple[Sequence[str], str, int]]:
+    """Source, reason and rows of what was left out."""
+    counted = Counter((left.row.source, left.reason) for left in left_out)
+    return [(source, reason, rows) for (source, reason), rows in counted.items()]
 
 
 def _source(source: Sequence[str]) -> dict[str, str]:
@@ -47,8 +57,18 @@ def verdict_columns(verdicts: Sequence[ServingVerdict]) -> Columns:
     }
 
 
-def row_columns(predicted: Sequence[Predicted]) -> Columns:
-    """One row a benchmark run, as measured and as predicted."""
+def row_columns(predicted: Sequence[Predicted], left_out: Sequence[LeftOut]) -> Columns:
+    """One row a benchmark run, as measured and as predicted, or with the reason why it was not."""
+    rows = [left.row for left in left_out]
+    unused: Columns = {
+        "file": [row.file for row in rows],
+        "line": [row.line for row in rows],
+        **_source_columns([row.source for row in rows]),
+    }
+    return with_left_out(_used_columns(predicted), unused, [left.reason for left in left_out])
+
+
+def _used_columns(predicted: Sequence[Predicted]) -> Columns:
     rows, served = [one.row for one in predicted], [one.served for one in predicted]
     return {
         "file": [row.file for row in rows],
@@ -83,21 +103,18 @@ def _source_columns(sources: Sequence[Sequence[str]]) -> Columns:
 def serving_text(predicted: Sequence[Predicted], left_out: Sequence[LeftOut], fmt: str) -> str:
     """The verdict in words, the errors by source, and the rows that were left out with the reason."""
     total = overall(predicted)
-    if total is None:
-        words = "No row could be predicted."
-    else:
-        words = (
-            f"{total.rows} rows: tokens/s per card within {total.throughput_median_abs_error:.1%} (median), "
-            f"time per token within {total.tpot_median_abs_error:.1%} (median), "
-            f"{total.tpot_p90_abs_error:.1%} (90 %), bias {total.tpot_bias:+.1%}; the plain roofline "
-            f"{total.plain_tpot_median_abs_error:.1%}. {_covered(total)} {_ordered(order_of(predicted))}"
-        )
+    words = (
+        f"{total.rows} rows: tokens/s per card within {total.throughput_median_abs_error:.1%} (median), "
+        f"time per token within {total.tpot_median_abs_error:.1%} (median), "
+        f"{total.tpot_p90_abs_error:.1%} (90 %), bias {total.tpot_bias:+.1%}; the plain roofline "
+        f"{total.plain_tpot_median_abs_error:.1%}. {_covered(total)} {_ordered(order_of(predicted))}"
+    )
     parts = [words, render(_readable(judge_serving(predicted)), fmt, "Median absolute errors by source")]
     if left_out:
         columns: Columns = {
-            "rows": [left.rows for left in left_out],
-            "source": [" ".join(filter(None, left.source)) for left in left_out],
-            "reason": [left.reason for left in left_out],
+            "rows": [rows for _, _, rows in _counted(left_out)],
+            "source": [" ".join(filter(None, source)) for source, _, _ in _counted(left_out)],
+            "reason": [reason for _, reason, _ in _counted(left_out)],
         }
         parts.append(render(columns, fmt, "Left out"))
     return "\n\n".join(parts)

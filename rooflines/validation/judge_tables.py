@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rooflines.errors import CannotTellError
-from rooflines.rows import as_records
+from rooflines.rows import Columns, as_records
 from rooflines.timing.machine import textbook_machine
 from rooflines.validation.choose import Chosen, choose, estimate, in_sample, interval_s
 from rooflines.validation.class_fits import predicted_s
 from rooflines.validation.judge import Judged, Verdict, judge_times, premiums, verdicts
 from rooflines.validation.kernel_tables.read import read_kernel_table
 from rooflines.validation.kernel_tables.rows import Group, KernelRows, KernelTable, LeftOut
+from rooflines.validation.left_out import with_left_out
 
 SCHEMA_VERSION: Final = 1
 _GROUP: Final = ("device", "engine", "version", "kernel", "operator", "dtype", "variant")
@@ -30,17 +31,25 @@ class Validation:
 
     Attributes:
         calibration: what was asked for.
-        files: names of the tables.
+        tables: what was read.
         judged: every used row, by group.
         verdicts: errors by group and region.
-        left_out: rows that were not used, with reasons.
     """
 
     calibration: str
-    files: tuple[str, ...]
+    tables: tuple[KernelTable, ...]
     judged: tuple[Judged, ...]
     verdicts: tuple[Verdict, ...]
-    left_out: tuple[LeftOut, ...]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Names of the tables."""
+        return tuple(table.file for table in self.tables)
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """Rows that were not used, with reasons."""
+        return tuple(one for table in self.tables for one in table.left_out)
 
 
 def validate_kernels(paths: Iterable[Path], calibration: str | Path = "auto") -> Validation:
@@ -55,15 +64,13 @@ def validate_kernels(paths: Iterable[Path], calibration: str | Path = "auto") ->
         UnknownNameError: no such calibration.
         CannotTellError: no row can be judged.
     """
-    tables = [read_kernel_table(path) for path in paths]
+    tables = tuple(read_kernel_table(path) for path in paths)
     judged = tuple(one for table in tables for one in judge_table(table, calibration))
-    left_out = tuple(one for table in tables for one in table.left_out)
+    found = Validation(str(calibration), tables, judged, verdicts(judged))
     if not judged:
-        reasons = dict.fromkeys(one.reason for one in left_out)
+        reasons = dict.fromkeys(one.reason for one in found.left_out)
         raise CannotTellError(f"no row can be judged: {'; '.join(list(reasons)[:3])}")
-    return Validation(
-        str(calibration), tuple(table.file for table in tables), judged, verdicts(judged), left_out
-    )
+    return found
 
 
 def judge_table(table: KernelTable, calibration: str | Path = "auto") -> list[Judged]:
@@ -123,9 +130,25 @@ def left_out_columns(found: Sequence[LeftOut]) -> dict[str, list[Any]]:
     return columns | {"rows": list(counted.values()), "reason": [reason for _, reason in counted]}
 
 
-def row_columns(judged: Sequence[Judged]) -> dict[str, list[Any]]:
-    """Every row with its prediction; times in seconds, premiums as ratios."""
-    columns: dict[str, list[Any]] = {name: [] for name in _ROW}
+def row_columns(found: Validation) -> Columns:
+    """Every row with its prediction, or with the reason why it has none.
+
+    Times are in seconds, premiums are ratios. A line of several operators or quantities has a row for each.
+    """
+    unused: Columns = {name: [] for name in ("file", "line", *_GROUP)}
+    reasons: list[str] = []
+    for table in found.tables:
+        for one in table.left_out:
+            reasons += [one.reason] * one.rows
+            unused["file"] += [table.file] * one.rows
+            unused["line"] += one.lines
+            for name in _GROUP:
+                unused[name] += [getattr(one.group, name)] * one.rows
+    return with_left_out(_used_columns(found.judged), unused, reasons)
+
+
+def _used_columns(judged: Sequence[Judged]) -> Columns:
+    columns: Columns = {name: [] for name in _ROW}
     numbers = ("size", "measured", "predicted", "low", "high", "plain", "in_sample")
     columns |= {name: [] for name in numbers}
     for one in judged:

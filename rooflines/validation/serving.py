@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.costs.setting import Precision
-from rooflines.errors import RooflinesError
+from rooflines.errors import CannotTellError, RooflinesError
 from rooflines.serving.benchmark import WAVES, benchmark_state
 from rooflines.serving.engine import Engine, StepCurve, step_curve
 from rooflines.serving.lengths import Lengths
@@ -111,10 +111,9 @@ class ServingVerdict:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Rows of one source that were not predicted, and why."""
+    """A row that was not predicted, and why."""
 
-    source: tuple[str, ...]
-    rows: int
+    row: ServingRow
     reason: str
 
 
@@ -123,23 +122,26 @@ def predict_serving(
     machine_of: Callable[[str], Machine],
     plain_machine_of: Callable[[str], Machine],
 ) -> tuple[list[Predicted], list[LeftOut]]:
-    """Predict every row that says enough; the others are counted by reason.
+    """Predict every row that says enough; the others come back with the reason, by source.
 
     Args:
         rows: of tables.
         machine_of: device id to the constants to predict with.
         plain_machine_of: device id to the plain roofline, for comparison.
+
+    Raises:
+        CannotTellError: no row can be predicted.
     """
-    reasons: dict[tuple[tuple[str, ...], str], int] = defaultdict(int)
+    left: list[LeftOut] = []
     alike: dict[tuple[Any, ...], list[tuple[ServingRow, ServedAs]]] = defaultdict(list)
     seen: set[tuple[object, ...]] = set()
     for row in rows:
         served = served_as(row)
         repeated = (*row.source[1:], *sorted(row.numbers.items()))
         if isinstance(served, str):
-            reasons[row.source, served] += 1
+            left.append(LeftOut(row, served))
         elif repeated in seen:
-            reasons[row.source, "repeats a row of another file"] += 1
+            left.append(LeftOut(row, "repeats a row of another file"))
         else:
             seen.add(repeated)
             alike[_configuration(served)].append((row, served))
@@ -149,10 +151,11 @@ def predict_serving(
         try:
             found += _predict_alike(members, machine, plain_machine)
         except RooflinesError as error:
-            for row, _ in members:
-                reasons[row.source, str(error)] += 1
-    left = [LeftOut(source, count, reason) for (source, reason), count in sorted(reasons.items())]
-    return found, left
+            left += [LeftOut(row, str(error)) for row, _ in members]
+    if not found:
+        why = dict.fromkeys(one.reason for one in left)
+        raise CannotTellError(f"no row can be predicted: {'; '.join(list(why)[:3]) or 'the table has none'}")
+    return found, sorted(left, key=lambda one: (one.row.source, one.reason))
 
 
 def _configuration(served: ServedAs) -> tuple[Any, ...]:
@@ -256,9 +259,9 @@ def _coverage(members: Sequence[Predicted]) -> tuple[float | None, float | None]
     return float(tpot), float(ttft)
 
 
-def overall(predicted: Sequence[Predicted]) -> ServingVerdict | None:
-    """Errors of all rows together; None where there are none."""
-    return _verdict(("all", "", "", "", ""), predicted) if predicted else None
+def overall(predicted: Sequence[Predicted]) -> ServingVerdict:
+    """Errors of all rows together; there is one at least."""
+    return _verdict(("all", "", "", "", ""), predicted)
 
 
 @dataclass(frozen=True, slots=True)

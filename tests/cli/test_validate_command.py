@@ -62,6 +62,18 @@ def test_rows_are_written_with_their_line_and_prediction(folder, tmp_path):
         assert float(row["predicted"]) > 0
 
 
+def test_rows_that_were_left_out_are_written_with_the_reason(folder, tmp_path):
+    target = tmp_path / "rows.csv"
+    found = json.loads(answer("kernels", folder / "gemm_bf16.csv", "--rows", target, "--format", "json"))
+    written = list(csv.DictReader(target.read_text(encoding="utf-8").splitlines()))
+    lines = len((folder / "gemm_bf16.csv").read_text(encoding="utf-8").splitlines())
+    assert sorted(int(row["line"]) for row in written) == list(range(2, lines + 1))
+    left = [row for row in written if row["left_out"]]
+    assert len(left) == found["rows_left_out"] > 0
+    assert {row["left_out"] for row in left} == {one["reason"] for one in found["left_out"]}
+    assert all(row["predicted"] == "" and row["device"] for row in left)
+
+
 def test_the_textbook_is_the_plain_roofline(folder):
     found = json.loads(
         answer("kernels", folder / "gemm_bf16.csv", "--calibration", "textbook", "--format", "json")

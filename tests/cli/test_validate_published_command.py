@@ -32,8 +32,10 @@ def test_every_prediction_can_be_written_beside_its_row(tmp_path):
     document = json.loads(run("speedups", *SPEEDUPS, "--rows", rows_file, "--format", "json").stdout)
     with rows_file.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
-    assert len(rows) == document["rows_used"] + document["rows_impossible"]
-    for row in rows:
+    used = [row for row in rows if not row["left_out"]]
+    assert len(used) == document["rows_used"] + document["rows_impossible"]
+    assert len(rows) - len(used) == document["rows_left_out"]
+    for row in used:
         ratio = float(row["predicted_speedup"]) / float(row["measured_speedup"])
         assert float(row["error"]) == pytest.approx(ratio - 1, abs=1e-6)
 
@@ -59,7 +61,11 @@ def test_acceptance_in_words_and_as_a_table(tmp_path):
     rows_file = tmp_path / "rows.csv"
     table = run("acceptance", *ACCEPTANCE, "--rows", rows_file, "--format", "csv").stdout
     assert {row["kind"] for row in csv.DictReader(table.splitlines())} == {"positions", "curve"}
-    assert len(rows_file.read_text(encoding="utf-8").splitlines()) == 1 + 4
+    rows = list(csv.DictReader(rows_file.read_text(encoding="utf-8").splitlines()))
+    assert sum(not row["left_out"] for row in rows) == 4
+    for row in rows:
+        assert (row["file"], bool(row["predicted"])) != ("", bool(row["left_out"]))
+        assert int(row["line"]) > 1
 
 
 @pytest.mark.parametrize("what", ["speedups", "acceptance"])

@@ -118,20 +118,20 @@ def _read_group(
     group: Group, frame: pd.DataFrame, kind: Kind, profile: HardwareProfile | str
 ) -> tuple[tuple[KernelRows, ...], tuple[LeftOut, ...]]:
     if isinstance(profile, str):
-        return (), (LeftOut(group, profile, len(frame)),)
+        return (), (LeftOut(group, profile, _lines(frame)),)
     group = Group(**{**_fields(group), "device": profile.id})
     storage = format_of(group.dtype)
     if storage is None:
-        return (), (LeftOut(group, f"dtype {group.dtype!r} is not known", len(frame)),)
+        return (), (LeftOut(group, f"dtype {group.dtype!r} is not known", _lines(frame)),)
     group = Group(**{**_fields(group), "dtype": storage.name})
     context = Context(profile, storage)
-    left_out = _counted(group, np.asarray(frame[_UNREAD], dtype=np.str_))
+    left_out = _by_reason(group, frame, np.asarray(frame[_UNREAD], dtype=np.str_))
     used = frame[frame[_UNREAD] == ""]
     try:
         if len(used):
             screened = np.asarray(used[_SCREENED], dtype=np.str_)
             why = np.where(screened != "", screened, kind.leave_out(used, context))
-            left_out += _counted(group, why)
+            left_out += _by_reason(group, used, why)
             used = used[why == ""]
         if used.empty:
             return (), left_out
@@ -140,7 +140,7 @@ def _read_group(
             if np.any(operator.cost.matmul_flops):
                 profile.peak_flop_per_s(operator.arithmetic)
     except MissingPeakError as error:
-        return (), (*left_out, LeftOut(group, str(error), len(used)))
+        return (), (*left_out, LeftOut(group, str(error), _lines(used)))
     rows = KernelRows(
         group,
         described.operators,
@@ -153,10 +153,14 @@ def _read_group(
     return (rows,), left_out
 
 
-def _counted(group: Group, why: Texts) -> tuple[LeftOut, ...]:
+def _by_reason(group: Group, frame: pd.DataFrame, why: Texts) -> tuple[LeftOut, ...]:
     """Rows of a group that have a reason to be left out, by reason."""
-    found, counts = np.unique(why[why != ""], return_counts=True)
-    return tuple(LeftOut(group, str(reason), int(count)) for reason, count in zip(found, counts, strict=True))
+    found = np.unique(why[why != ""])
+    return tuple(LeftOut(group, str(reason), _lines(frame[why == reason])) for reason in found)
+
+
+def _lines(frame: pd.DataFrame) -> tuple[int, ...]:
+    return tuple(map(int, frame[LINE]))
 
 
 def _fields(group: Group) -> dict[str, str]:

@@ -98,12 +98,17 @@ class LeftOut:
     Attributes:
         group: where they belong, as far as it is known.
         reason: why they cannot be judged.
-        rows: how many.
+        lines: of the rows in their file, the header being line 1.
     """
 
     group: Group
     reason: str
-    rows: int
+    lines: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return len(self.lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def without_odd_shapes(groups: Iterable[KernelRows]) -> tuple[tuple[KernelRows, 
             if found is not None and found[0] > MARGIN:
                 own = rows.shape == shape
                 odd |= own
-                left_out.append(LeftOut(rows.group, _reason(*found), int(np.count_nonzero(own))))
+                left_out.append(LeftOut(rows.group, _reason(*found), tuple(rows.line[own].tolist())))
         if not odd.all():
             kept.append(rows.rows(~odd) if odd.any() else rows)
     return tuple(kept), tuple(left_out)

@@ -18,9 +18,11 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.errors import CannotTellError, InputError, RooflinesError
+from rooflines.rows import Columns
 from rooflines.speculation.acceptance import Acceptance
 from rooflines.speculation.acceptance_fit import fit_acceptance
 from rooflines.speculation.definitions import acceptance_from
+from rooflines.validation.left_out import with_left_out
 from rooflines.validation.published.rows import Unused, read_positive, read_table
 
 SCHEMA_VERSION: Final = 1
@@ -46,6 +48,8 @@ _BENCHMARKS: Final = {
     "Code": ("HumanEval", "MBPP", "LiveCodeBench"),
     "Chat": ("MT-Bench", "Alpaca", "Arena-Hard"),
 }
+_PLACE: Final = ("file", "line")
+_Place = tuple[str, int]
 _LEAST_POINTS: Final = 3  # a form of two numbers passes through any two
 
 
@@ -54,6 +58,8 @@ class JudgedAcceptance:
     """One profile or curve beside what we make of it.
 
     Attributes:
+        file: name of the table.
+        line: of its first row in it.
         source: key of the source, or model of a curve.
         what: target, drafter and task.
         kind: ``positions`` (their sum against the printed length) or ``curve`` (fitted alpha r^(k-1)).
@@ -64,6 +70,8 @@ class JudgedAcceptance:
         constant_error: the same with one constant rate for all positions.
     """
 
+    file: str
+    line: int
     source: str
     what: str
     kind: str
@@ -111,9 +119,9 @@ def validate_acceptance(paths: Iterable[Path]) -> AcceptanceValidation:
             groups[tuple(cells.get(key, "") for key in keys)].append((line, cells))
         for key, group in groups.items():
             try:
-                judged.append(judge(key, [cells for _, cells in group]))
+                judged.append(judge((path.name, group[0][0]), key, [cells for _, cells in group]))
             except RooflinesError as error:
-                unused += [Unused(key[0], line, str(error)) for line, _ in group]
+                unused += [Unused(path.name, line, key[0], str(error)) for line, _ in group]
     if not judged:
         raise CannotTellError("no acceptance can be judged: no positions with a printed length, and no curve")
     return AcceptanceValidation(tuple(files), tuple(judged), tuple(unused))
@@ -144,7 +152,7 @@ def _drafted(cells: Mapping[str, str]) -> tuple[str, ...]:
     return cells.get("source_key", ""), cells.get("target_model", ""), cells.get("drafter_kind", "")
 
 
-def _profile(key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAcceptance:
+def _profile(at: _Place, key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAcceptance:
     definition = group[0]["definition"]
     if "TREE tau" in group[0].get("notes", ""):
         raise InputError("the rates are of a chain and the length beside them is of a tree")
@@ -166,6 +174,8 @@ def _profile(key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAcc
     conditional = values if definition == "conditional" else _conditional(values)
     constant = Acceptance.constant(float(np.mean(conditional)))
     return JudgedAcceptance(
+        file=at[0],
+        line=at[1],
         source=key[0],
         what=", ".join(dict.fromkeys(part for part in key[1:5] if part)),
         kind="positions",
@@ -181,7 +191,7 @@ def _conditional(survival: Sequence[float]) -> list[float]:
     return [after / before for before, after in zip([1.0, *survival[:-1]], survival, strict=True)]
 
 
-def _curve(key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAcceptance:
+def _curve(at: _Place, key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAcceptance:
     points = sorted(
         (
             int(read_positive(cells["gamma"], "a draft length is not stated")),
@@ -195,6 +205,8 @@ def _curve(key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAccep
     decaying = fit_acceptance(lengths, measured, "decaying")
     constant = fit_acceptance(lengths, measured, "constant")
     return JudgedAcceptance(
+        file=at[0],
+        line=at[1],
         source=key[0],
         what=", ".join(part for part in key[1:] if part),
         kind="curve",
@@ -206,9 +218,19 @@ def _curve(key: tuple[str, ...], group: Sequence[dict[str, str]]) -> JudgedAccep
     )
 
 
-def acceptance_columns(judged: Sequence[JudgedAcceptance]) -> dict[str, list[Any]]:
+def acceptance_columns(judged: Sequence[JudgedAcceptance]) -> Columns:
     """Every profile and curve as a table; errors are fractions."""
-    return {name: [getattr(one, name) for one in judged] for name in JudgedAcceptance.__dataclass_fields__}
+    names = [name for name in JudgedAcceptance.__dataclass_fields__ if name not in _PLACE]
+    return {name: [getattr(one, name) for one in judged] for name in names}
+
+
+def row_columns(found: AcceptanceValidation) -> Columns:
+    """Every profile and curve at its first line, and every line that was left out, with the reason."""
+    used = {name: [getattr(one, name) for one in found.judged] for name in _PLACE}
+    unused = {name: [getattr(one, name) for one in found.unused] for name in (*_PLACE, "source")}
+    return with_left_out(
+        {**used, **acceptance_columns(found.judged)}, unused, [one.reason for one in found.unused]
+    )
 
 
 def source_columns(judged: Sequence[JudgedAcceptance]) -> dict[str, list[Any]]:

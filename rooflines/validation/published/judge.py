@@ -11,7 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.errors import CannotTellError
-from rooflines.rows import as_records
+from rooflines.rows import Columns, as_records
+from rooflines.validation.left_out import with_left_out
 from rooflines.validation.published.predict import ASSUMPTIONS, MachineOf, Predicted, predict_claims
 from rooflines.validation.published.rows import Unused, read_claims
 from rooflines.validation.published.sources import FIELD, PRODUCTION
@@ -205,8 +206,15 @@ def unused_columns(unused: Iterable[Unused]) -> dict[str, list[Any]]:
     }
 
 
-def row_columns(predicted: Sequence[Predicted]) -> dict[str, list[Any]]:
-    """Every row with its prediction; times in seconds."""
+def row_columns(found: SpeedupValidation) -> Columns:
+    """Every row of every file with its prediction, or with the reason why it has none; times in seconds."""
+    used = {"file": [one.claim.file for one in found.predicted], **predicted_columns(found.predicted)}
+    unused = {name: [getattr(one, name) for one in found.unused] for name in ("file", "line", "source")}
+    return with_left_out(used, unused, [one.reason for one in found.unused])
+
+
+def predicted_columns(predicted: Sequence[Predicted]) -> dict[str, list[Any]]:
+    """Every predicted row; times in seconds."""
     claims = [one.claim for one in predicted]
     return {
         **{

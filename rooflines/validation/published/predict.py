@@ -110,7 +110,7 @@ def predict_claims(claims: list[Claim], machine_of: MachineOf) -> tuple[list[Pre
         try:
             found.append(predict_claim(claim, machines))
         except RooflinesError as error:
-            unused.append(Unused(claim.source, claim.line, str(error)))
+            unused.append(Unused(claim.file, claim.line, claim.source, str(error)))
     return found, unused
 
 

@@ -9,7 +9,6 @@ acceptance, acceptance_def, measured_speedup, notes, usable.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from rooflines.errors import FileFormatError, InputError
+from rooflines.validation.kernel_tables.cells import LINE, read_cells
 from rooflines.validation.published.cells import read_batch, read_context, read_devices, read_format
 from rooflines.validation.published.names import device_of, model_of
 from rooflines.validation.published.proposals import Proposal, read_proposal
@@ -45,10 +45,11 @@ class Claim:
     """A measured speedup with all that a prediction needs.
 
     Attributes:
+        file: name of the table that it was read from.
+        line: of the row in it.
         source: key of the source.
         url: where it can be read.
         table: table or figure in it.
-        line: line of the file.
         known: what is known of the source.
         device: profile id.
         devices: how many; None where the source does not say.
@@ -64,10 +65,11 @@ class Claim:
         notes: what was assumed in reading.
     """
 
+    file: str
+    line: int
     source: str
     url: str
     table: str
-    line: int
     known: Source
     device: str
     devices: int | None
@@ -99,13 +101,15 @@ class Unused:
     """A row that is no claim.
 
     Attributes:
+        file: name of the table.
+        line: of the row in it.
         source: key of the source.
-        line: line of the file.
         reason: why.
     """
 
-    source: str
+    file: str
     line: int
+    source: str
     reason: str
 
 
@@ -120,9 +124,9 @@ def read_claims(path: Path) -> tuple[list[Claim], list[Unused]]:
     for line, cells in read_table(path, _NEEDED):
         key = cells.get("source_key") or cells.get("project") or path.stem
         try:
-            claims.append(_claim(key, line, cells))
+            claims.append(_claim(path.name, line, key, cells))
         except InputError as error:
-            unused.append(Unused(key, line, str(error)))
+            unused.append(Unused(path.name, line, key, str(error)))
     return claims, unused
 
 
@@ -130,27 +134,20 @@ def read_table(path: Path, needed: tuple[str, ...]) -> list[tuple[int, dict[str,
     """Lines of a CSV table with their cells, stripped.
 
     Raises:
-        FileFormatError: no table, or columns are missing.
+        FileFormatError: no table of commas, rows longer than the header, or columns are missing.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise FileFormatError(f"table {path} does not exist") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileFormatError(f"table {path} cannot be read: {error}") from None
-    reader = csv.DictReader(text.splitlines())
-    names = {_FIELD_NAMES.get(name, name) for name in reader.fieldnames or ()}
-    missing = [name for name in needed if name not in names]
+    table = read_cells(path).rename(columns=_FIELD_NAMES)
+    missing = [name for name in needed if name not in table.columns]
     if missing:
         raise FileFormatError(f"table {path} lacks the column(s) {', '.join(missing)} (docs/published.md)")
-    rows = []
-    for cells in reader:
-        named = {_FIELD_NAMES.get(name, name): (value or "").strip() for name, value in cells.items() if name}
-        rows.append((reader.line_num, named))
-    return rows
+    rows = table.drop(columns=LINE).to_dict("records")
+    return [
+        (int(line), {str(name): str(cell) for name, cell in cells.items()})
+        for line, cells in zip(table[LINE], rows, strict=True)
+    ]
 
 
-def _claim(key: str, line: int, cells: Mapping[str, str]) -> Claim:
+def _claim(file: str, line: int, key: str, cells: Mapping[str, str]) -> Claim:
     known = _known(key, cells)
     speedup = read_positive(cells["measured_speedup"], "the speedup is not stated")
     if any(word in cells["notes"] for word in _SUSPECT):
@@ -163,10 +160,11 @@ def _claim(key: str, line: int, cells: Mapping[str, str]) -> Claim:
     acceptance, tau = stated_acceptance(cells, proposal.draft_length, known.engine)
     weights = read_format(cells.get("precision", "")) or model.weights
     return Claim(
+        file=file,
+        line=line,
         source=key,
         url=cells.get("source_url", ""),
         table=cells.get("table_or_figure", ""),
-        line=line,
         known=known,
         device=device_of(devices.name),
         devices=_count(cells, devices.count) or STATED_DEVICES.get((key, model.preset)),

@@ -9,27 +9,30 @@ import numpy as np
 import pytest
 
 from rooflines.errors import CannotTellError, FileFormatError
+from rooflines.rows import as_rows
 from rooflines.studies.serve import make_machine
 from rooflines.validation.published.acceptance import source_columns, validate_acceptance
 from rooflines.validation.published.judge import (
     EVERY_SOURCE,
     document,
     judge_speedups,
+    predicted_columns,
     rank_correlation,
     row_columns,
     unused_columns,
     validate_speedups,
 )
 from rooflines.validation.published.parts import Parts
-from rooflines.validation.published.rows import Unused
+from rooflines.validation.published.rows import Unused, read_table
 from rooflines.validation.published.sources import PRODUCTION
 
 TABLES = Path(__file__).parent / "published"
+FILES = (TABLES / "speedups.csv", TABLES / "field.csv")
 
 
 @pytest.fixture(scope="module")
 def found():
-    return validate_speedups([TABLES / "speedups.csv", TABLES / "field.csv"], make_machine)
+    return validate_speedups(FILES, make_machine)
 
 
 def test_excerpts_of_production_engines_keep_what_was_asked(found):
@@ -109,12 +112,21 @@ def test_the_document_adds_up(found):
     assert content["rows_used"] + content["rows_impossible"] == len(found.predicted)
     assert content["rows_left_out"] == sum(one["rows"] for one in content["left_out"])
     assert any("smallest tensor parallelism" in one for one in content["assumptions"])
-    assert len(row_columns(found.predicted)["url"]) == len(found.predicted)
-    assert all(url.startswith("https://") for url in row_columns(found.predicted)["url"])
+    assert all(url.startswith("https://") for url in predicted_columns(found.predicted)["url"])
+
+
+def test_every_row_of_the_files_is_written_once(found):
+    rows = as_rows(row_columns(found))
+    given = {(path.name, line) for path in FILES for line, _ in read_table(path, ("hardware",))}
+    assert {(row["file"], row["line"]) for row in rows} == given
+    assert len(rows) == len(given) == len(found.predicted) + len(found.unused)
+    for row in rows:
+        assert (row["predicted_speedup"] is None) == bool(row["left_out"])
+        assert row["source"]
 
 
 def test_reasons_are_added_up():
-    unused = [Unused("a", 1, "x"), Unused("b", 2, "y"), Unused("a", 3, "x")]
+    unused = [Unused("f", 1, "a", "x"), Unused("f", 2, "b", "y"), Unused("f", 3, "a", "x")]
     assert unused_columns(unused) == {"source": ["a", "b"], "rows": [2, 1], "reason": ["x", "y"]}
 
 

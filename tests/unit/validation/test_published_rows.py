@@ -179,11 +179,19 @@ def test_sglangs_length_counts_the_bonus():
         stated_acceptance(row, 7, "mlx")
 
 
-@pytest.mark.parametrize("text", ["", "a,b\n1,2\n"])
-def test_other_files_are_refused(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is not a CSV file"),
+        ("a,b\n1,2\n", "lacks the column"),
+        ("hardware;target_model\nH100;llama\n", "written with semicolons"),
+        ("hardware,notes\nH100,x,1.5\n", "a row has more cells than the header has names"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, text, reason):
     path = tmp_path / "table.csv"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(FileFormatError, match="lacks the column"):
+    with pytest.raises(FileFormatError, match=reason):
         read_claims(path)
-    with pytest.raises(FileFormatError, match="does not exist"):
+    with pytest.raises(FileFormatError, match="cannot be read"):
         read_claims(tmp_path / "none.csv")

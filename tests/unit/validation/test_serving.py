@@ -84,7 +84,7 @@ def test_rows_that_say_too_little_are_left_out(rows, texts, numbers, reason):
 
 def test_every_row_is_predicted_or_left_out(rows, found):
     predicted, left = found
-    assert len(predicted) + sum(one.rows for one in left) == len(rows)
+    assert len(predicted) + len(left) == len(rows)
     assert any("rack" in one.reason for one in left)
     for one in predicted:
         assert one.tpot_s == one.plain_tpot_s
@@ -103,7 +103,7 @@ def test_throughput_is_littles_law(found):
 def test_repeated_rows_count_once(rows, found):
     again, left = predict_serving([*rows, *rows], machine, machine)
     assert len(again) == len(found[0])
-    assert sum(one.rows for one in left if "repeats" in one.reason) == len(found[0])
+    assert sum("repeats" in one.reason for one in left) == len(found[0])
 
 
 def test_the_constants_of_a_device_are_read_once(rows, found):
@@ -124,7 +124,6 @@ def test_errors_by_hand(found):
     assert verdict.tpot_bias == pytest.approx(0.2)
     assert verdict.tpot_p90_abs_error == pytest.approx(np.quantile([0.1, 0.2, 0.3], 0.9))
     assert overall(predicted).tpot_median_abs_error == verdict.tpot_median_abs_error
-    assert overall([]) is None
 
 
 def test_coverage_by_hand(found):
