@@ -59,7 +59,7 @@ def capacity(
     if figure is not None:
         from rooflines.output.figures.pareto import write_pareto
 
-        write_pareto(answer.pareto, figure, title=answer.question.target)
+        write_pareto(answer.question, answer.pareto, figure, answer.rows)
         click.echo(f"wrote {figure}", err=True)
     if html is not None:
         from rooflines.output.capacity_page import capacity_page

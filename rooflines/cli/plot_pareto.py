@@ -13,9 +13,13 @@ from rooflines.cli.options import figure_option
 
 @click.command("pareto")
 @workload_options
+@click.option(
+    "--slo-tpot", metavar="TIME", help="Promised time per output token, such as '30 ms': an upright."
+)
 @serving_options
 @figure_option
 def pareto_command(
+    slo_tpot: str | None,
     output: Path,
     **given: Any,  # noqa: ANN401 - what is served is passed on by name
 ) -> None:
@@ -25,6 +29,6 @@ def pareto_command(
     from rooflines.studies.capacity import make_pareto
 
     file_type(output)
-    question = question_of(given)
-    write_pareto(make_pareto(question), output, title=question.target)
+    question = question_of(given, slo_tpot=slo_tpot)
+    write_pareto(question, make_pareto(question), output)
     click.echo(f"wrote {output}")

@@ -7,7 +7,7 @@ from typing import Final
 
 from rooflines import __version__
 from rooflines.output.capacity_text import basis_text, capacity_tables
-from rooflines.output.figures.pareto import pareto_figure
+from rooflines.output.figures.pareto import capacity_figure
 from rooflines.output.figures.style import figure_style
 from rooflines.output.page import Page, Picture
 from rooflines.output.tables import Columns, not_modeled_text
@@ -16,21 +16,24 @@ from rooflines.studies.capacity import Capacity, ServedOption
 # Titles of the table that answers, whichever there is.
 _NEEDED: Final = ("What the load needs", "One engine at goodput")
 
+_CAPTION: Final = (
+    "Tokens per second and card against tokens per second and user, by batch (B). Stars: under the load of "
+    "the answer. Upright: the promised time per token."
+)
+
 
 def capacity_page(answer: Capacity) -> Page:
     """A capacity answer with the trade between users and cards."""
     question = answer.question
     with figure_style():
-        figure = pareto_figure(answer.pareto, title=question.target)
+        figure = capacity_figure(question, answer.pareto, answer.rows)
     needed, details = _in_order(capacity_tables(answer))
     given = asdict(question) | {"options": [_option(option) for option in question.options]}
     return Page(
         title=f"Capacity for {question.target}",
         answer=answer.text,
         basis=[basis_text(answer), *(f"Note: {note}." for note in answer.warnings)],
-        pictures=[
-            Picture(figure, "Tokens per second and card against tokens per second and user, by batch.")
-        ],
+        pictures=[Picture(figure, _CAPTION)],
         tables=needed,
         folded=details,
         left_out=not_modeled_text(answer.not_modeled),

@@ -82,6 +82,13 @@ def test_the_pareto_curve_is_the_one_beside_a_capacity_answer(tmp_path):
     assert alone.read_bytes() == beside.read_bytes()
 
 
+def test_a_promise_shows_on_the_pareto_curve(tmp_path):
+    alone, promised = tmp_path / "alone.svg", tmp_path / "promised.svg"
+    assert _run(PARETO, "--output", str(alone)).exit_code == 0
+    assert _run(PARETO, "--slo-tpot", "30 ms", "--output", str(promised)).exit_code == 0
+    assert alone.read_bytes() != promised.read_bytes()
+
+
 def test_what_is_odd_about_a_plan_is_said_beside_its_figure(tmp_path):
     odd = [*SPEEDUP, "--acceptance", "conditional:0.8,0.7", "--output", str(tmp_path / "figure.svg")]
     odd.remove("0.8")

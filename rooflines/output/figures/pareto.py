@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rooflines.errors import InputError
 from rooflines.output.figures.style import (
+    BLACK,
     COLOURS,
     DASHES,
     figure_style,
@@ -15,10 +16,13 @@ from rooflines.output.figures.style import (
     place_labels,
     save_figure,
 )
+from rooflines.units import format_quantity
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from rooflines.studies.capacity import CapacityQuestion
 
 Row = Mapping[str, Any]
 _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "h")
@@ -27,12 +31,16 @@ _LABELLED: Final = (1, 8, 64, 512)
 _TICKS: Final = (1.0, 2.0, 5.0)
 
 
-def draw_pareto(axis: Axes, rows: Sequence[Row]) -> None:
+def draw_pareto(
+    axis: Axes, rows: Sequence[Row], promised_s: float | None = None, loaded: Sequence[Row] = ()
+) -> None:
     """One line an option (colour) and drafter (marker and dash), batches written beside some of its points.
 
     Args:
         axis: an empty axis.
-        rows: of a capacity answer.
+        rows: of the Pareto curves of a capacity answer.
+        promised_s: time per output token (s) that gets an upright; None for none.
+        loaded: rows of a capacity answer, whose state under their load gets a star, where they have one.
 
     Raises:
         InputError: no rows.
@@ -81,24 +89,73 @@ def draw_pareto(axis: Axes, rows: Sequence[Row]) -> None:
         one.set_minor_locator(NullLocator())
     axis.set_xlabel("tokens/s per user")
     axis.set_ylabel("tokens/s per card")
+    points += _stars(axis, loaded)
+    if promised_s is not None:
+        words = f"{format_quantity(promised_s, 's')} a token, as promised"
+        axis.axvline(1.0 / promised_s, color=BLACK, linewidth=0.8, linestyle=DASHES[3], label=words)
     axis.legend(loc="lower left")
     for text in place_labels(axis, labels, points):
         text.set_color(colours[text.xy])
 
 
-def pareto_figure(rows: Sequence[Row], title: str = "") -> Figure:
-    """The figure of a capacity answer."""
+def _stars(axis: Axes, loaded: Sequence[Row]) -> list[tuple[float, float]]:
+    """Mark the states under load, and return where they are."""
+    spots = [
+        (1.0 / row["tpot_s"], row["tokens_per_s_per_card"])
+        for row in loaded
+        if row["tpot_s"] and row["tokens_per_s_per_card"]
+    ]
+    if spots:
+        x, y = zip(*spots, strict=True)
+        # Hollow, so that the point of the curve below can be told.
+        axis.plot(
+            x,
+            y,
+            linestyle="none",
+            marker="*",
+            markersize=13,
+            color="none",
+            markeredgecolor=BLACK,
+            zorder=4,
+            label="as loaded",
+        )
+    return spots
+
+
+def pareto_figure(
+    rows: Sequence[Row], title: str = "", promised_s: float | None = None, loaded: Sequence[Row] = ()
+) -> Figure:
+    """The figure of Pareto curves under a title; see `draw_pareto`."""
     figure, axes = new_figure(6.4, 4.4)
     axes[0].set_title(title)
-    draw_pareto(axes[0], rows)
+    draw_pareto(axes[0], rows, promised_s, loaded)
     return figure
 
 
-def write_pareto(rows: Sequence[Row], path: Path, title: str = "") -> None:
-    """Draw the figure of a capacity answer into a file.
+def capacity_figure(question: CapacityQuestion, rows: Sequence[Row], loaded: Sequence[Row] = ()) -> Figure:
+    """Pareto curves with what was asked of them: the workload above, the promise as an upright.
+
+    Args:
+        question: what was asked.
+        rows: of its Pareto curves.
+        loaded: rows of its answer, where there is one.
+    """
+    asked = (
+        f"prompts of {question.prompt_tokens} tokens, outputs of {question.output_tokens}"
+        if question.trace is None
+        else f"requests of {Path(question.trace).name}"
+    )
+    load = "" if question.rate is None else f", {question.rate:g} requests/s"
+    return pareto_figure(rows, f"{question.target}, {asked}{load}", question.objective.tpot_s, loaded)
+
+
+def write_pareto(
+    question: CapacityQuestion, rows: Sequence[Row], path: Path, loaded: Sequence[Row] = ()
+) -> None:
+    """Draw the figure of a capacity question into a file; see `capacity_figure`.
 
     Raises:
         InputError: no rows, an ending that no figure has, or a file that cannot be written.
     """
     with figure_style():
-        save_figure(pareto_figure(rows, title), path)
+        save_figure(capacity_figure(question, rows, loaded), path)

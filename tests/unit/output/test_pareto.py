@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from rooflines.errors import InputError
-from rooflines.output.figures.pareto import draw_pareto, pareto_figure
+from rooflines.output.figures.pareto import capacity_figure, draw_pareto, pareto_figure
 from rooflines.output.figures.style import figure_style, new_figure
+from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_capacity
 
 
 def row(option, drafter, batch, per_user):
@@ -70,7 +74,52 @@ def test_nothing_to_draw_is_refused(axis):
 
 def test_a_figure_has_its_title():
     with figure_style():
-        assert (
-            pareto_figure(ROWS, "llama").axes[0].get_title() == "llama"
-            or pareto_figure(ROWS, "llama").axes[0].get_title(loc="left") == "llama"
-        )
+        assert pareto_figure(ROWS, "llama").axes[0].get_title("left") == "llama"
+
+
+def test_a_promise_is_an_upright_at_the_tokens_that_it_leaves_a_user(axis):
+    draw_pareto(axis, ROWS, promised_s=0.04)
+    (upright,) = [line for line in axis.get_lines() if "promised" in line.get_label()]
+    assert list(upright.get_xdata()) == [25.0, 25.0]
+    assert "40 ms" in upright.get_label()
+
+
+def test_states_under_load_are_stars_and_rows_without_are_left_out(axis):
+    loaded = [
+        {"tpot_s": 0.02, "tokens_per_s_per_card": 300.0},
+        {"tpot_s": None, "tokens_per_s_per_card": None},
+    ]
+    draw_pareto(axis, ROWS, loaded=loaded)
+    (stars,) = [line for line in axis.get_lines() if line.get_label() == "as loaded"]
+    assert (list(stars.get_xdata()), list(stars.get_ydata())) == ([50.0], [300.0])
+
+
+QUESTION = CapacityQuestion(
+    options=(ServedOption("h100-sxm5-80gb"),),
+    target="llama-3.1-8b",
+    prompt_tokens="1024",
+    output_tokens="lognormal:200,0.5",
+    rate=30.0,
+    slo_tpot="25 ms",
+    calibration="textbook",
+)
+
+
+def test_a_figure_of_a_question_says_what_was_asked():
+    with figure_style():
+        (axis,) = capacity_figure(QUESTION, ROWS).axes
+    title = axis.get_title("left")
+    assert title == "llama-3.1-8b, prompts of 1024 tokens, outputs of lognormal:200,0.5, 30 requests/s"
+    assert "25 ms a token, as promised" in [text.get_text() for text in axis.get_legend().get_texts()]
+
+
+def test_the_state_under_load_lies_on_the_curve_of_its_batch():
+    """Few requests wait for others at half load, so that the mean state is one of the curve's."""
+    answer = make_capacity(replace(QUESTION, output_tokens="256", rate=10.0))
+    (row,) = answer.rows
+    line = [item for item in answer.pareto if item["drafter"] == "none"]
+    per_card = np.interp(
+        row["batch"], [item["batch"] for item in line], [item["tokens_per_s_per_card"] for item in line]
+    )
+    assert row["tokens_per_s_per_card"] == pytest.approx(per_card, rel=0.1)
+    assert row["tokens_per_s_per_card"] * row["tpot_s"] == pytest.approx(row["batch"], rel=0.1)
