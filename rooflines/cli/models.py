@@ -16,6 +16,7 @@ from rooflines.models.describe import (
     describe_mixer,
     ranges,
 )
+from rooflines.models.drafter_catalogue import drafter_preset, list_drafter_presets
 from rooflines.models.drafter_readers import READERS, is_drafter, read_drafter
 from rooflines.models.drafters import DrafterSpec, Method
 from rooflines.models.layer import Layer
@@ -47,13 +48,37 @@ def models() -> None:
 
 
 @models.command("list")
+@click.option("--drafters", is_flag=True, help="List the heads of drafters instead.")
 @format_option
 @output_option
-def list_command(fmt: str, output: Path | None) -> None:
+def list_command(drafters: bool, fmt: str, output: Path | None) -> None:
     """List the presets: parameters, weights and cache in the formats of their checkpoints."""
+    emit(render((_drafter_list if drafters else _model_list)(fmt), fmt), output)
+
+
+def _drafter_list(fmt: str) -> dict[str, list[object]]:
+    heads = [drafter_preset(name) for name in list_drafter_presets()]
+    specs = [spec for spec, _ in heads]
+    people = fmt in _FOR_PEOPLE
+    return {
+        "drafter": [f"{spec.method}:{spec.name}" for spec in specs],
+        "layers": [len(spec.layers) for spec in specs],
+        "hidden": [spec.hidden for spec in specs],
+        _unit("parameters", people): [_count(spec.parameters, people) for spec in specs],
+        _unit("weights", people, "bytes"): [_bytes(spec.weight_bytes, people) for spec in specs],
+        "source": [_repository(source) if people else source for _, source in heads],
+    }
+
+
+def _repository(source: str) -> str:
+    """Owner and name of the repository that an address of GitHub leads to."""
+    return "/".join(source.removeprefix("https://github.com/").split("/")[:2])
+
+
+def _model_list(fmt: str) -> dict[str, list[object]]:
     specs = [read_model(name) for name in list_presets()]
     people = fmt in _FOR_PEOPLE
-    columns: dict[str, list[object]] = {
+    return {
         "name": [spec.name for spec in specs],
         "family": [spec.family for spec in specs],
         "layers": [len(spec.layers) + len(spec.encoder) for spec in specs],
@@ -63,7 +88,6 @@ def list_command(fmt: str, output: Path | None) -> None:
         _unit("weights", people, "bytes"): [_bytes(spec.weight_bytes, people) for spec in specs],
         _unit("kv per token", people, "bytes"): [_bytes(spec.kv_bytes_per_token(), people) for spec in specs],
     }
-    emit(render(columns, fmt), output)
 
 
 @models.command("show")

@@ -17,7 +17,8 @@ ENDING: Final = ".json"
 # Parts of Hugging Face names that say nothing about shapes.
 _NOISE: Final = re.compile(r"-(hf|instruct|chat|it|base|bf16)(?=-|$)")
 # Months of releases that share a shape: DeepSeek-V3-0324, DeepSeek-R1-0528, Qwen3-4B-Instruct-2507.
-RELEASE: Final = re.compile(r"-(?:2507|0324|0528|0711|0905)$")
+RELEASES: Final = ("2507", "0324", "0528", "0711", "0905")
+_RELEASE: Final = re.compile(rf"-(?:{'|'.join(RELEASES)})$")
 # Checkpoints that say their format in their name, with what to ask for.
 _STORED: Final = {"fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "awq": "int4-g128", "int4": "int4-g128"}
 _REPOSITORY: Final = re.compile(r"https://huggingface\.co/([^/]+/[^/]+)/")
@@ -109,7 +110,7 @@ def checkpoint(name: str) -> Checkpoint | None:
 def _named(name: str) -> str | None:
     """The preset that a name spells in full."""
     plain = plain_name(name)
-    candidates = (name.lower(), plain, RELEASE.sub("", plain))
+    candidates = (name.lower(), plain, _RELEASE.sub("", plain))
     return next((one for one in candidates if one in list_presets()), None)
 
 

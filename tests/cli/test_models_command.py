@@ -17,6 +17,7 @@ from rooflines.errors import (
     UnsupportedArchitectureError,
 )
 from rooflines.models.catalogue import list_presets
+from rooflines.models.drafter_catalogue import list_drafter_presets
 
 FORMATS = ("text", "markdown", "csv", "json")
 # A small model with everything that a text answer may have to say: windows, experts, encoder and vision beside.
@@ -95,6 +96,14 @@ def test_list_has_every_preset_in_every_format(fmt):
     result = run("list", "--format", fmt)
     assert result.exit_code == 0
     assert all(name in result.stdout for name in list_presets())
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_heads_of_drafters_are_listed_in_every_format(fmt):
+    text = run("list", "--drafters", "--format", fmt).stdout
+    assert all(name in text for name in list_drafter_presets())
+    assert "eagle3:eagle3-llama3.1-8b" in text  # as --drafter takes it
+    assert "vicuna-33b" not in text
 
 
 def test_list_as_csv_carries_units():

@@ -144,6 +144,35 @@ def test_presets_are_found_as_hugging_face_writes_them():
     assert "eagle3-llama3.1-8b" in list_drafter_presets()
 
 
+@pytest.mark.parametrize(
+    ("repository", "method", "preset"),
+    [
+        ("z-lab/Qwen3-8B-DFlash-b16", "dflash", "qwen3-8b-dflash"),
+        ("deepseek-ai/dspark_qwen3_8b_block7", "dspark", "qwen3-8b-dspark"),
+        ("lmsys/SGLang-EAGLE3-Qwen3-30B-A3B-Instruct-2507-SpecForge", "eagle3", "qwen3-30b-a3b-eagle3"),
+    ],
+)
+def test_repositories_of_shipped_heads_find_them(repository, method, preset):
+    target = read_model(preset.removesuffix(f"-{method}"))
+    assert find_drafter(repository, method, target) == find_drafter(preset, method, target)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "dflash:z-lab/Qwen3-8B-DFlash-b8",  # a block of 8 is another head than one of 16
+        "eagle3:yuhuili/EAGLE3-LLaMA3.3-Instruct-70B",  # 3.3 is not 3
+    ],
+)
+def test_an_unknown_head_is_answered_with_those_that_draft_so(text):
+    with pytest.raises(UnknownNameError) as refused:
+        make_drafter(text, served())
+    kind = text.partition(":")[0]
+    alike = [name for name in list_drafter_presets() if name.endswith(kind) or name.startswith(kind)]
+    assert len(alike) > 2
+    assert f"(presets of {kind}: {', '.join(alike)}; or a path" in str(refused.value)
+
+
 def test_a_head_from_a_file(tmp_path):
     shape = {
         "model_type": "llama",
