@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,6 +24,40 @@ if TYPE_CHECKING:
 
 _COUNT: Final = click.IntRange(1, 10**7)
 _KEYS: Final = ("hardware", "tp", "ep", "weight-dtype", "kv-dtype", "drafter", "price")
+# Amounts that can have one unit only, and so may do without.
+_RATE: Final = re.compile(r"(\S+?)\s*(?:(?:requests?|req)?\s*/\s*s)?")
+_PRICE: Final = re.compile(r"[$€£¥]?\s*(\S+?)\s*(?:/\s*h(?:r|our)?)?")
+
+
+def _number_in(text: str, pattern: re.Pattern[str]) -> float:
+    """The number of an amount.
+
+    Raises:
+        ValueError: there is none.
+    """
+    found = pattern.fullmatch(text.strip())
+    return float(found[1] if found else text)
+
+
+def _amount(pattern: re.Pattern[str], example: str) -> Callable[..., float | None]:
+    """Reads an option that is an amount."""
+
+    def read(_context: click.Context, option: click.Parameter, value: str | None) -> float | None:
+        try:
+            return None if value is None else _number_in(value, pattern)
+        except ValueError:
+            raise click.BadParameter(f"{value!r}: write a number, such as {example}", param=option) from None
+
+    return read
+
+
+def _in_percent(_context: click.Context, option: click.Parameter, value: float) -> float:
+    """A percentile as it is; refuses a share."""
+    if value <= 1.0:
+        reason = f"{value:g} is a share; percentiles are in percent: 95, not 0.95"
+        raise click.BadParameter(reason, param=option)
+    return value
+
 
 # What is served to whom.
 workload_options: Final = together(
@@ -85,7 +122,12 @@ serving_options: Final = together(
 )
 # How much of it, and how fast.
 load_options: Final = together(
-    click.option("--rate", type=float, help="Load of all engines together (requests/s)."),
+    click.option(
+        "--rate",
+        metavar="NUMBER",
+        callback=_amount(_RATE, "20 or 20/s"),
+        help="Load of all engines together (requests/s).",
+    ),
     click.option(
         "--concurrency", metavar="N,..", help="Also a benchmark client that keeps N requests running."
     ),
@@ -96,6 +138,7 @@ load_options: Final = together(
         default=95.0,
         show_default=True,
         type=click.FloatRange(0, 100, min_open=True, max_open=True),
+        callback=_in_percent,
         help="Share of tokens and requests that must be in time.",
     ),
     click.option(
@@ -105,7 +148,12 @@ load_options: Final = together(
         metavar="TIME",
         help="Host time of a request before its first token (HTTP, tokenising), such as '5 ms'.",
     ),
-    click.option("--price", type=float, help="Of one card an hour, in any currency."),
+    click.option(
+        "--price",
+        metavar="NUMBER",
+        callback=_amount(_PRICE, "2.5 or '$2.5'"),
+        help="Of one card an hour, in any currency.",
+    ),
 )
 
 
@@ -166,17 +214,21 @@ def _other(text: str, first: ServedOption) -> ServedOption:
         "drafters": (given["drafter"],) if "drafter" in given else first.drafters,
         # A price belongs to a device, so another device does not inherit it.
         "price_per_hour": _number(
-            given, "price", float, first.price_per_hour if "hardware" not in given else None
+            given,
+            "price",
+            partial(_number_in, pattern=_PRICE),
+            first.price_per_hour if "hardware" not in given else None,
         ),
     }
     return replace(first, **changes)
 
 
-def _number(given: dict[str, str], key: str, kind: type, default: float | None) -> float | None:
+def _number(
+    given: dict[str, str], key: str, read: Callable[[str], float], default: float | None
+) -> float | None:
     if key not in given:
         return default
     try:
-        value: float = kind(given[key])
+        return read(given[key])
     except ValueError:
         raise InputError(f"option {key}={given[key]!r}: a number is needed") from None
-    return value

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rooflines.engines.host import PROMPTS_FIRST
-from rooflines.errors import DoesNotFitError
+from rooflines.errors import DoesNotFitError, InputError
 from rooflines.serving.engine import Engine
 from rooflines.serving.fleet import make_fleet
-from rooflines.serving.goodput import Objective
 from rooflines.serving.host import Host
 from rooflines.serving.lengths import parse_lengths
 from rooflines.serving.schedule import PLAIN, Schedule, parse_schedule
@@ -21,6 +20,14 @@ from rooflines.serving.workload import Workload
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.capacity_intervals import Served
 from rooflines.studies.capacity_memory import memory_row, sequences_within_budget, why_not
+from rooflines.studies.capacity_notes import (
+    beyond_positions,
+    bursts,
+    limited,
+    long_waits,
+    uncompared_cost,
+    waiting,
+)
 from rooflines.studies.capacity_question import CapacityQuestion, ServedOption
 from rooflines.studies.capacity_rows import (
     closed_rows,
@@ -35,7 +42,6 @@ from rooflines.studies.plan_acceptance import assign_acceptance
 from rooflines.studies.plan_host import GivenHost, host_of, host_words
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.machine import Machine
-from rooflines.units import format_quantity
 
 __all__ = ["Capacity", "CapacityQuestion", "ServedOption", "make_capacity", "make_pareto"]
 
@@ -158,10 +164,12 @@ def make_capacity(question: CapacityQuestion) -> Capacity:
         trace=None if trace is None else _trace_document(trace),
         warnings=[
             *warnings,
-            *_long_waits(rows, objective),
-            *_limited(rows, memory, question.max_sequences),
-            *_waiting(closed),
-            *_trace_warnings(trace, rows, rate),
+            *beyond_positions(served[0].fleet.engine.target.model, workload),
+            *uncompared_cost((one.option for one in priced), loaded=rate is not None or objective.promises),
+            *long_waits(rows, objective),
+            *limited(rows, memory, question.max_sequences),
+            *waiting(closed),
+            *(() if trace is None or rate is None else bursts(trace, rows, rate)),
         ],
         basis=basis,
     )
@@ -206,8 +214,9 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
     notes: list[str] = []
     left_out: list[str] = []
     hosts: list[GivenHost] = []
-    for option in question.options:
-        machine = make_machine(option.hardware, question.calibration, question.overhead)
+    for asked in question.options:
+        machine = make_machine(asked.hardware, question.calibration, question.overhead)
+        option = _named(asked, machine, [one.option for one in priced])
         served = []
         for name, engine, host in _engines(question, option, machine, schedule, notes):
             try:
@@ -230,6 +239,20 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
         raise DoesNotFitError("; ".join(left_out))
     basis += [*host_words(hosts), *_order_words(question, priced)]
     return priced, basis, [*dict.fromkeys(notes), *left_out]
+
+
+def _named(option: ServedOption, machine: Machine, others: Sequence[ServedOption]) -> ServedOption:
+    """The option with its device by the name that the catalogue has for it; a file keeps its own.
+
+    Raises:
+        InputError: one that is among the others under another name of the device.
+    """
+    if option.hardware.endswith(".toml"):
+        return option
+    named = replace(option, hardware=machine.profile.id)
+    if named in others:
+        raise InputError(f"{named.name} is given twice, under two names of its device")
+    return named
 
 
 def _order_words(question: CapacityQuestion, priced: list[_Priced]) -> list[str]:
@@ -305,49 +328,6 @@ def _served(
     return Served(option.name, drafter, fleet, errors)
 
 
-# Beyond it an engine queues for long, and a small error of its times is an overload.
-_NEAR_FULL: Final = 0.95
-
-
-def _long_waits(rows: list[dict[str, Any]], objective: Objective) -> list[str]:
-    """Fleets that are sized so close to an overload that first tokens wait."""
-    if objective.ttft_s is not None:
-        return []
-    return [
-        f"engines of {who(row)} run at {row['utilisation']:.1%} of what they carry, "
-        f"so that first tokens wait {format_quantity(row['ttft_s'], 's')}: promise a time with --slo-ttft "
-        "to size for it"
-        for row in rows
-        if row["utilisation"] and row["utilisation"] > _NEAR_FULL and row["cards"]
-    ]
-
-
-# An engine whose goodput is this share of its saturation rate is bounded by its size, not by a promise.
-_BOUNDED: Final = 0.9
-
-
-def _limited(rows: list[dict[str, Any]], memory: list[dict[str, Any]], most: int) -> list[str]:
-    """Loads that fewer engines might carry, were more sequences let in: as many again fit at least."""
-    return [
-        f"engines of {who(row)} run {most:,} sequences at once, as --max-sequences says, while memory holds "
-        f"{held['sequences_that_fit']:,}: with more, fewer cards may do"
-        for row, held in zip(rows, memory, strict=True)
-        if held["sequences_at_once"] == most <= held["sequences_that_fit"] / 2
-        and (row["engines"] or 0) > 1
-        and row["goodput_requests_per_s"] >= _BOUNDED * row["saturation_requests_per_s"]
-    ]
-
-
-def _waiting(closed: list[dict[str, Any]]) -> list[str]:
-    """Requests of a client that find no place."""
-    return [
-        f"of {row['concurrency']:,} requests at once an engine of {who(row)} runs "
-        f"{row['concurrency'] - row['waiting']:,}; the other {row['waiting']:,} wait for a place"
-        for row in closed
-        if row["waiting"]
-    ]
-
-
 def _trace_document(trace: Trace) -> dict[str, Any]:
     return {
         "requests": trace.requests,
@@ -358,26 +338,3 @@ def _trace_document(trace: Trace) -> dict[str, Any]:
         "mean_prompt_tokens": trace.workload.mean_prompt,
         "mean_output_tokens": trace.workload.mean_output,
     }
-
-
-# Gaps between arrivals twice as variable as Poisson's make queues that the steady state does not see.
-_BURSTY: Final = 2.0
-
-
-def _trace_warnings(trace: Trace | None, rows: list[dict[str, Any]], rate: float | None) -> list[str]:
-    if trace is None or rate is None:
-        return []
-    notes = []
-    if trace.gap_variation > _BURSTY:
-        notes.append(
-            f"gaps between arrivals vary {trace.gap_variation:.1f} times as much as Poisson arrivals do: "
-            "waits before the first token are longer than stated"
-        )
-    peak = rate * trace.peak_rate_per_s / trace.rate_per_s
-    notes += [
-        f"the busiest minute brings {peak:.3g} requests/s, more than the {row['engines']} engines of "
-        f"{who(row)} carry: size for the peak with --rate"
-        for row in rows
-        if row["engines"] and peak > row["saturation_requests_per_s"] * row["engines"]
-    ]
-    return notes

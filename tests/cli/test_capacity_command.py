@@ -68,6 +68,23 @@ def test_options_change_only_what_they_say():
     assert [option["weight_dtype"] for option in options] == [None, None, "fp8"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["--rate=20/s", "--price=$2.5"], ["--rate=20", "--price=2.5"]),
+        (["--rate=2e1 requests/s", "--price=€ 2.5/h"], ["--rate=20", "--price=2.5"]),
+        (
+            ["--rate=20", "--price=1", "--option=tp=2;price=$2"],
+            ["--rate=20", "--price=1", "--option=tp=2;price=2"],
+        ),
+    ],
+)
+def test_amounts_are_taken_with_their_units(typed, meant):
+    result = run(*typed)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout == run(*meant).stdout
+
+
 def test_the_price_of_one_device_is_not_that_of_another():
     result = run("--rate=50", "--price=2", "--option=hardware=b200-sxm-180gb", "--format=json")
     assert json.loads(result.stdout)["question"]["options"][1]["price_per_hour"] is None
@@ -115,6 +132,11 @@ def test_a_file_instead_of_the_terminal(tmp_path):
         (["--batched-tokens=100"], "no prompt can start"),
         (["--target=llama-3.1-405b"], "does not fit"),
         (["--percentile=100"], "percentile"),
+        (["--percentile=0.95"], "0.95 is a share; percentiles are in percent: 95, not 0.95"),
+        (["--percentile=1"], "percentiles are in percent"),
+        (["--rate=20x"], "'20x': write a number, such as 20 or 20/s"),
+        (["--price=cheap"], "'cheap': write a number, such as 2.5"),
+        (["--option=tp=2;price=cheap"], "number is needed"),
         (
             ["--kv-transfer=50"],
             "--kv-transfer: '50' has no unit; write a number and its unit, such as '50 GB/s'",
