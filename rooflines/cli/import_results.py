@@ -24,9 +24,12 @@ _KINDS: Final = (
 )
 
 
-@click.command("import", epilog=f"KIND is one of {_KINDS}; docs/engines.md says what each is read as.")
-@click.argument("kind")
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.command(
+    "import",
+    epilog=f"KIND is one of {_KINDS}; docs/engines.md says what each is read as. Without it the file is "
+    "recognised by what stands in it.",
+)
+@click.argument("words", nargs=-1, metavar="[KIND] FILE")
 @click.option(
     "--before",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -36,13 +39,22 @@ _KINDS: Final = (
 @format_option
 @output_option
 def import_results(
-    kind: str, file: Path, before: Path | None, draft_length: int | None, fmt: str, output: Path | None
+    words: tuple[str, ...], before: Path | None, draft_length: int | None, fmt: str, output: Path | None
 ) -> None:
     """Read what other tools measured, in our definitions."""
     from rooflines.measurement.readers.catalogue import import_file
 
+    kind, file = _kind_and_file(words)
     found = import_file(kind, file, before=before, draft_length=draft_length)
     emit(_json(found) if fmt == "json" else _text(found, fmt), output)
+
+
+def _kind_and_file(words: tuple[str, ...]) -> tuple[str | None, Path]:
+    """What was typed: a file alone, or its kind before it."""
+    if not 1 <= len(words) <= 2:  # noqa: PLR2004 - a kind and a file
+        raise click.UsageError("Give one file, or KIND and one file: rooflines import vllm-log server.log.")
+    *kind, file = words
+    return (kind[0] if kind else None), Path(file)
 
 
 def _json(found: Imported) -> str:

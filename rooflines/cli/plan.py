@@ -16,6 +16,7 @@ from rooflines.cli.options import (
     read_document,
 )
 from rooflines.cli.plan_options import (
+    acceptance_from_option,
     acceptances_option,
     drafters_option,
     host_option,
@@ -27,15 +28,9 @@ from rooflines.cli.plan_options import (
 if TYPE_CHECKING:
     from rooflines.studies.plan import Plan
 
-_acceptance_from_option = click.option(
-    "--acceptance-from",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="What an engine printed: a log, metrics, a benchmark's JSON or a CSV (see `rooflines import`).",
-)
-
 
 @click.command()
-@speculation_options(drafters_option, acceptances_option, _acceptance_from_option, batch="1")
+@speculation_options(drafters_option, acceptances_option, acceptance_from_option, batch="1")
 @click.option("--verify-length", type=int, help="Drafted tokens that are verified at most (default: all).")
 @click.option(
     "--adaptive-verify", is_flag=True, help="Also choose how many drafted positions of a batch to verify."
@@ -66,7 +61,7 @@ _acceptance_from_option = click.option(
 @output_option
 def plan(
     acceptances: tuple[str, ...],
-    acceptance_from: Path | None,
+    acceptance_files: tuple[str, ...],
     engine: str | None,
     compare: Path | None,
     html: Path | None,
@@ -78,7 +73,7 @@ def plan(
     from rooflines.studies.plan import make_plan
 
     earlier = None if compare is None else read_document(compare, "the earlier answer")
-    answer = make_plan(plan_question(_acceptances(acceptances, acceptance_from), given))
+    answer = make_plan(plan_question(acceptances, acceptance_files, given))
     for note in answer.warnings:
         click.echo(f"rooflines: warning: {note}", err=True)
     if html is not None:
@@ -97,17 +92,6 @@ def plan(
         from rooflines.output.plan_text import plan_text
 
         emit(plan_text(answer, fmt), output)
-
-
-def _acceptances(given: tuple[str, ...], printed: Path | None) -> tuple[str, ...]:
-    """What was given on the command line, or what an engine printed; one of the two."""
-    if printed is not None and not given:
-        from rooflines.measurement.readers.catalogue import acceptance_text_from
-
-        return (acceptance_text_from(printed),)
-    if printed is not None or not given:
-        raise click.UsageError("Give --acceptance or --acceptance-from, one of the two.")
-    return given
 
 
 def _comparison(earlier: dict[str, Any], answer: Plan) -> str:

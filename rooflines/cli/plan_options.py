@@ -42,6 +42,14 @@ acceptances_option: Final = click.option(
     metavar="[NAME=]ALPHA|DEFINITION:VALUES",
     help=f"{_RATES}; repeat it with NAME= (a drafter as written, or its kind) to give each its own.",
 )
+acceptance_from_option: Final = click.option(
+    "--acceptance-from",
+    "acceptance_files",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="What an engine printed: a log, metrics, a benchmark's JSON or a CSV (see `rooflines import`); "
+    "repeat it with NAME= to give each drafter its own.",
+)
 
 
 def speculation_options(*drafting: Decorator, batch: str) -> Decorator:
@@ -97,23 +105,36 @@ def points(given: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def plan_question(acceptances: tuple[str, ...], given: dict[str, Any]) -> PlanQuestion:
+def plan_question(
+    acceptances: tuple[str, ...], acceptance_files: tuple[str, ...], given: dict[str, Any]
+) -> PlanQuestion:
     """The question that the options of `plan`, or those of its figure, ask.
 
     Args:
         acceptances: one for all drafters, or one each.
+        acceptance_files: where others stand, in the same way.
         given: values of the other options by name.
 
     Raises:
-        InputError: a list of numbers that is none, or a question without sense.
+        InputError: a list of numbers that is none, a file for several drafters, or a question without sense.
+        FileFormatError: a file that says nothing of accepted drafts.
     """
     from rooflines.studies.plan import PlanQuestion
+    from rooflines.studies.plan_acceptance import printed_for
 
-    if not acceptances:
-        raise click.UsageError("Missing option '--acceptance'.")
     rest = dict(given)
+    whole = [text for text in acceptance_files if "=" not in text]
+    if not (acceptances or acceptance_files) or (whole and acceptances):
+        raise click.UsageError("Give --acceptance or --acceptance-from, one of the two.")
     if "ep" in rest:
         rest["expert_parallel"] = rest.pop("ep")
+    printed = printed_for(acceptance_files, rest["drafters"]) if acceptance_files else ()
+    texts = (*acceptances, *(text for text, _ in printed))
     return PlanQuestion(
-        acceptance=acceptances[0] if len(acceptances) == 1 else acceptances, **points(rest), **rest
+        acceptance=texts[0] if len(texts) == 1 else texts,
+        acceptance_sources=(*("" for _ in acceptances), *(source for _, source in printed))
+        if printed
+        else (),
+        **points(rest),
+        **rest,
     )

@@ -1,4 +1,4 @@
-"""``rooflines plot``: rooflines, speedup curves and Pareto curves."""
+"""``rooflines plot``: rooflines, verify costs, speedup curves and Pareto curves."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rooflines.cli.options import (
     parse_integers,
 )
 from rooflines.cli.plan_options import (
+    acceptance_from_option,
     acceptances_option,
     drafters_option,
     plan_question,
@@ -23,6 +24,7 @@ from rooflines.cli.plan_options import (
     speculation_options,
 )
 from rooflines.cli.plot_pareto import pareto_command
+from rooflines.cli.plot_verify import verify_command
 
 if TYPE_CHECKING:
     from rooflines.studies.roofline import PlotPhase
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def plot() -> None:
-    """Draw rooflines, speedup curves and Pareto curves."""
+    """Draw rooflines, verify costs, speedup curves and Pareto curves."""
 
 
 @plot.command("roofline")
@@ -98,11 +100,12 @@ def roofline_command(
 
 
 @plot.command("speedup")
-@speculation_options(drafters_option, acceptances_option, batch="1,8,64")
+@speculation_options(drafters_option, acceptances_option, acceptance_from_option, batch="1,8,64")
 @serving_options
 @figure_option
 def speedup_command(
     acceptances: tuple[str, ...],
+    acceptance_files: tuple[str, ...],
     output: Path,
     **given: Any,  # noqa: ANN401 - the question is passed on by name
 ) -> None:
@@ -112,7 +115,7 @@ def speedup_command(
     from rooflines.studies.plan import make_plan
 
     file_type(output)
-    plan = make_plan(plan_question(acceptances, given))
+    plan = make_plan(plan_question(acceptances, acceptance_files, given))
     for note in plan.warnings:
         click.echo(f"rooflines: warning: {note}", err=True)
     draw_plan(plan, output)
@@ -120,3 +123,4 @@ def speedup_command(
 
 
 plot.add_command(pareto_command)
+plot.add_command(verify_command)

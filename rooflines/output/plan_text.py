@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ _SHOWN: Final = {
     "tokens_per_s": "tokens/s",
     "verify_bound": "verify bound",
 }
+_LONG_NUMBER: Final = re.compile(r"\d+\.\d{4,}")
 _CYCLES: Final = "Cycles"
 # Rows of a table that are read as a whole, and columns that a line holds.
 _MANY_ROWS: Final = 64
@@ -135,14 +137,25 @@ def plan_tables(answer: Plan) -> dict[str, Columns]:
 
 def basis_text(answer: Plan) -> str:
     """What the numbers rest on."""
-    return f"Basis: {answer.basis}. Acceptance: {_acceptance(answer)}, as given."
+    return f"Basis: {answer.basis}. Acceptance: {_acceptance(answer)}."
 
 
 def _acceptance(answer: Plan) -> str:
-    texts = {entry["acceptance"] for entry in answer.acceptances}
-    if len(texts) == 1:
-        return texts.pop()
-    return ", ".join(f"{entry['drafter']} {entry['acceptance']}" for entry in answer.acceptances)
+    told = [(entry["drafter"], *_rates(entry)) for entry in answer.acceptances]
+    if len({(text, source) for _, text, source in told}) == 1:
+        _, text, source = told[0]
+        return f"{text}, {source}"
+    if len({source for *_, source in told}) == 1:
+        return f"{', '.join(f'{name} {text}' for name, text, _ in told)}, {told[0][2]}"
+    return "; ".join(f"{name} {text}, {source}" for name, text, source in told)
+
+
+def _rates(entry: dict[str, str]) -> tuple[str, str]:
+    """An acceptance and where it comes from; of one that was counted, no more digits than are known."""
+    if not entry["source"]:
+        return entry["acceptance"], "as given"
+    shown = _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.4g}", entry["acceptance"])
+    return shown, f"from {entry['source']}"
 
 
 def _schedule(answer: Plan) -> Columns:

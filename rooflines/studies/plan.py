@@ -49,6 +49,8 @@ class PlanQuestion:
         drafters: `KIND[:MODEL][:key=value,...]` each.
         acceptance: constant alpha, or `definition:values`; several of the form `NAME=...` give each drafter
             its own, where NAME is a drafter as written or its kind.
+        acceptance_sources: the file that each of them was read from, in words, or an empty text where it was
+            given; none where all were given.
         draft_lengths: gammas to compare; of trees, their depths.
         batches: B to answer for.
         context: S cached positions per sequence.
@@ -93,6 +95,7 @@ class PlanQuestion:
     adaptive_verify: bool = False
     best_tree: bool = False
     explain: bool = False
+    acceptance_sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 <= self.memory_reserve < 1:
@@ -232,7 +235,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     """
     timing = timing_of(question, target)
     drafters = timing.drafters
-    given = assign_acceptance(question.acceptance, question.drafters)
+    given = assign_acceptance(question.acceptance, question.drafters, question.acceptance_sources)
     priced = [
         price(question, target, drafter, one, timing, host=host.time)
         for drafter, one, host in zip(drafters, given, timing.hosts, strict=True)
@@ -268,7 +271,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
         rows=rows,
         memory=memory,
         acceptances=[
-            {"drafter": drafter.name, "acceptance": one.text}
+            {"drafter": drafter.name, "acceptance": one.text, "source": one.source}
             for drafter, one in zip(drafters, given, strict=True)
         ],
         schedule=scheduled,

@@ -99,3 +99,15 @@ def test_mistakes_are_one_line_that_says_what_to_do():
     )
     assert "state the draft length" in refused("llama-log", SAMPLES / "llama-server-old.log")
     assert run("llama-log", SAMPLES / "llama-server-old.log", "--draft-length", 4).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("vllm-log", "vllm.log"), ("prometheus", "vllm-after.prom"), ("csv", "survival.csv")]
+)
+def test_a_file_alone_is_recognised_by_what_stands_in_it(kind, name):
+    assert run(SAMPLES / name).stdout == run(kind, SAMPLES / name).stdout != ""
+
+
+@pytest.mark.parametrize("words", [(), ("vllm-log", "one.log", "two.log")])
+def test_one_file_is_read_and_the_message_says_how_it_is_given(words):
+    assert "Give one file, or KIND and one file: rooflines import vllm-log server.log" in refused(*words)

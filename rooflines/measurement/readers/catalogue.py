@@ -123,12 +123,12 @@ def reader(kind: str) -> Reader:
 
 
 def import_file(
-    kind: str, path: Path, *, before: Path | None = None, draft_length: int | None = None
+    kind: str | None, path: Path, *, before: Path | None = None, draft_length: int | None = None
 ) -> Imported:
     """Read a file of another tool.
 
     Args:
-        kind: of the file, see `READERS`.
+        kind: of the file, see `READERS`; None recognises it by what stands in it.
         path: of the file.
         before: an earlier scrape of the same counters (``prometheus`` only).
         draft_length: drafted tokens per cycle, for files that do not say it.
@@ -138,9 +138,9 @@ def import_file(
         FileFormatError: the file is not what the kind says, or of an unknown version.
         InputError: `before` or `draft_length` has no place or is missing, or impossible acceptance.
     """
-    chosen = reader(kind)
-    if before is not None and kind != "prometheus":
-        raise InputError(f"an earlier scrape belongs to prometheus, not to {kind}")
+    chosen = recognise(read_text(path), path.name) if kind is None else reader(kind)
+    if before is not None and chosen.kind != "prometheus":
+        raise InputError(f"an earlier scrape belongs to prometheus, not to {chosen.kind}")
     if draft_length is not None and draft_length < 1:
         raise InputError(f"draft length is {draft_length}: give 1 or more")
     earlier = read_text(before) if before is not None else None
@@ -177,8 +177,21 @@ def recognise(text: str, where: str) -> Reader:
     )
 
 
-def acceptance_text_from(path: Path, *, draft_length: int | None = None) -> str:
-    """The acceptance in whatever an engine printed, as ``--acceptance`` takes it.
+@dataclass(frozen=True, slots=True)
+class PrintedAcceptance:
+    """The acceptance in a file.
+
+    Attributes:
+        text: as ``--acceptance`` takes it.
+        source: the file, the runs and the cycles behind it, in words.
+    """
+
+    text: str
+    source: str
+
+
+def printed_acceptance(path: Path, *, draft_length: int | None = None) -> PrintedAcceptance:
+    """The acceptance in whatever an engine printed.
 
     Runs at several draft lengths become one text, which fits a decay to them.
 
@@ -191,7 +204,19 @@ def acceptance_text_from(path: Path, *, draft_length: int | None = None) -> str:
     found = read_source(recognise(text, path.name), source).acceptance
     if not found:
         raise FileFormatError(f"{path.name} says nothing about accepted drafts")
-    return _joined(found, path.name)
+    runs = found[0].label if len(found) == 1 else f"{len(found)} runs"
+    counted = [record.cycles for record in found if record.cycles is not None]
+    cycles = [f"{sum(counted):,} cycles"] if len(counted) == len(found) else []
+    return PrintedAcceptance(_joined(found, path.name), ", ".join([path.name, runs, *cycles]))
+
+
+def acceptance_text_from(path: Path, *, draft_length: int | None = None) -> str:
+    """The acceptance in whatever an engine printed, as ``--acceptance`` takes it.
+
+    Raises:
+        RooflinesError: as `printed_acceptance`.
+    """
+    return printed_acceptance(path, draft_length=draft_length).text
 
 
 def acceptance_from(path: Path, *, draft_length: int | None = None) -> Acceptance:
