@@ -41,7 +41,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "rooflines.cli.intensity:intensity",
         "Cost, intensity and time of a pass, operator by operator.",
     ),
-    "plot": ("rooflines.cli.plot:plot", "Draw rooflines, speedup curves and Pareto curves."),
+    "plot": ("rooflines.cli.plot:plot", "Draw rooflines, verify costs, speedup curves and Pareto curves."),
     "measure": ("rooflines.cli.measure:measure", "Time this machine and what runs on it."),
     "validate": ("rooflines.cli.validate:validate", "Hold predictions against measured times."),
     "import": (

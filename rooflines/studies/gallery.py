@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rooflines.rows import Columns, Row, as_columns
 from rooflines.serving.memory import largest_batch
@@ -21,11 +20,7 @@ from rooflines.speculation.cycle import cycle, cycle_times
 from rooflines.speculation.drafters.registry import make_drafter
 from rooflines.studies.capacity import CapacityQuestion, ServedOption, make_pareto
 from rooflines.studies.serve import make_deployment, make_machine
-from rooflines.timing.machine import Machine
-from rooflines.timing.roofline import PassTime
-from rooflines.timing.uncertain import pass_estimate
-
-Floats = NDArray[np.float64]
+from rooflines.studies.verify_cost import verify_rows
 
 H100: Final = "h100-sxm5-80gb"
 EIGHT_B: Final = "llama-3.1-8b"
@@ -84,48 +79,10 @@ PARETO_QUESTION: Final = CapacityQuestion(
 
 def verify_cost() -> Columns:
     """Time of a pass of n positions a sequence over a plain step, by device and batch."""
-    rows: list[Row] = []
-    widths = np.asarray(VERIFY_WIDTHS, dtype=float)
-    for hardware in VERIFY_DEVICES:
-        target = make_deployment(EIGHT_B, make_machine(hardware))
-        for batch in VERIFY_BATCHES:
-            step = target.decode(float(batch), CONTEXT)
-            verify = target.verify(float(batch), CONTEXT, widths)
-            low, high = premium_interval(step, verify, target.machine)
-            verify_s = np.broadcast_to(verify.seconds, widths.shape)
-            rows += [
-                {
-                    "hardware": hardware,
-                    "name": target.machine.profile.name,
-                    "batch": batch,
-                    "context": CONTEXT,
-                    "positions": width,
-                    "step_s": float(step.seconds),
-                    "verify_s": float(verify_s[index]),
-                    "relative": float(verify_s[index] / step.seconds),
-                    "relative_low": float(low[index]),
-                    "relative_high": float(high[index]),
-                    "basis": target.machine.basis,
-                }
-                for index, width in enumerate(VERIFY_WIDTHS)
-            ]
-    return as_columns(rows)
-
-
-def premium_interval(step: PassTime, verify: PassTime, machine: Machine) -> tuple[Floats, Floats]:
-    """Ends of the 90 % interval of T(n) / T(1); a pass of one position is the step itself.
-
-    Args:
-        step: of plain decoding.
-        verify: of widths along the last axis, shape (n,).
-        machine: states the errors of its constants.
-    """
-    ratio = pass_estimate(verify, machine, "verify") / pass_estimate(step, machine, "decode")
-    ends = [np.broadcast_to(end, np.shape(verify.seconds)) for end in ratio.interval()]
-    same = np.isclose(np.asarray(ratio.value), 1.0, rtol=1e-12, atol=0.0)
-    low, high = (np.where(same, 1.0, end) for end in ends)
-    # A verify pass moves what the step moves, so that it is no cheaper.
-    return np.minimum(np.maximum(low, 1.0), ratio.value), high
+    targets = [make_deployment(EIGHT_B, make_machine(hardware)) for hardware in VERIFY_DEVICES]
+    return as_columns(
+        row for target in targets for row in verify_rows(target, VERIFY_BATCHES, CONTEXT, VERIFY_WIDTHS)
+    )
 
 
 def speedup_surface() -> Columns:

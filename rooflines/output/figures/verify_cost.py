@@ -16,6 +16,8 @@ _MARKERS: Final = ("o", "s", "^", "D", "v", "P", "X", "h")
 _EVEN: Final = "#777777"
 _TICKS: Final = (1, 2, 5, 10, 20, 50, 100)
 _NEAR_ONE: Final = (1, 1.2, 1.5, 2, 3, 5)
+_MOST_MARKERS: Final = 20  # of a line that has one at each point
+_BETWEEN: Final = 0.05  # markers of the others, in diagonals of the axis
 _LOW: Final = 5.0  # up to here an axis has ticks between 1 and 2
 
 
@@ -38,6 +40,7 @@ def draw_verify_cost(axis: Axes, rows: Sequence[Row]) -> None:
             marker=_MARKERS[index % len(_MARKERS)],
             linestyle=DASHES[index % len(DASHES)],
             markersize=4,
+            markevery=None if len(line) <= _MOST_MARKERS else _BETWEEN,
             label=name,
         )
     widest = max(row["positions"] for row in rows)
