@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 
 from rooflines.costs.routing import DEFAULT_ROUTING
-from rooflines.errors import InputError
 from rooflines.models.spec import ModelSpec
 from rooflines.rows import as_columns
 from rooflines.serving.memory import DEFAULT_RESERVE
@@ -20,6 +19,7 @@ from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_advice import reasons, recommend
 from rooflines.studies.plan_memory import misfit_words
 from rooflines.studies.plan_price import LARGEST_SEARCHED, SCHEDULE_SLACK, price, schedule
+from rooflines.studies.plan_question import LONGEST_CONTEXT, normal_fields, require_question
 from rooflines.studies.plan_steps import timing_of
 from rooflines.studies.plan_words import answer_text
 from rooflines.studies.serve import make_deployment, make_machine
@@ -29,8 +29,6 @@ from rooflines.timing.machine import Machine
 __all__ = ["LARGEST_SEARCHED", "LONGEST_CONTEXT", "Plan", "PlanQuestion", "make_plan"]
 
 SCHEMA_VERSION: Final = 1
-# Beyond any model's positions; a longer one is a slip of the keyboard.
-LONGEST_CONTEXT: Final = 10**9
 NOT_MODELED: Final = (
     "prefill and the queue before it: a plan is about decode steps of a full batch at a fixed context",
     "sequences of a batch that differ in context or acceptance",
@@ -42,6 +40,8 @@ NOT_MODELED: Final = (
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
     """What is asked, in the words of the command line.
+
+    Where several may be given, one alone stands for a list of it, and a number for its text.
 
     Attributes:
         hardware: profile id, alias or file.
@@ -98,18 +98,10 @@ class PlanQuestion:
     acceptance_sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not 0 <= self.memory_reserve < 1:
-            raise InputError(f"memory reserve is {self.memory_reserve:g}: it is a share within 0..1, below 1")
-        if not self.drafters:
-            raise InputError("a plan needs a drafter, such as independent:llama-3.2-1b")
-        if len(set(self.drafters)) < len(self.drafters):
-            raise InputError("a drafter is given twice: each of a plan must be another one")
-        if max(self.draft_lengths, default=0) < 1:
-            raise InputError("a plan compares draft lengths with plain decoding: give one of 1 or more")
-        if not 0 <= self.context <= LONGEST_CONTEXT:
-            raise InputError(f"context is {self.context}: it must be within 0..{LONGEST_CONTEXT}")
-        if self.verify_length is not None and self.verify_length < 1:
-            raise InputError(f"verify length is {self.verify_length}: it must be 1 or more")
+        """Take one value for a list of it, and refuse what is no question."""
+        for name, value in normal_fields(self).items():
+            object.__setattr__(self, name, value)
+        require_question(self)
 
 
 @dataclass(frozen=True, slots=True)
