@@ -145,6 +145,17 @@ class ModelSpec(Fact):
         """Distinct encoder layers with how often each occurs."""
         return group_layers(self.encoder)
 
+    @cached_property
+    def has_experts(self) -> bool:
+        """Whether a layer routes tokens to experts."""
+        blocks = (block for layer, _ in self.layer_groups for block in layer.feed_forwards)
+        return any(isinstance(block, MixtureOfExperts) for block in blocks)
+
+    @cached_property
+    def has_encoder(self) -> bool:
+        """Whether layers attend to positions of an encoder."""
+        return bool(self.encoder) or any(layer.cross is not None for layer, _ in self.layer_groups)
+
     @property
     def embedding_parameters(self) -> int:
         """Parameters of the input embedding table, learned positions not included."""

@@ -154,6 +154,7 @@ def _options(question: AlternativesQuestion) -> Iterator[_Option]:
             kv_dtype=question.kv_dtype,
             tensor=question.tensor_parallel,
             routing=question.routing,
+            among_others=model != question.target,
         )
 
     target = served(question.target, question.weight_dtype)

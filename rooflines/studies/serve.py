@@ -7,6 +7,7 @@ from pathlib import Path
 from rooflines.costs.routing import DEFAULT_ROUTING, parse_routing
 from rooflines.costs.setting import Parallelism, Precision
 from rooflines.dtypes import number_format
+from rooflines.errors import InputError
 from rooflines.hardware.calibration_files import calibration_of, load_calibration
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.models.readers import read_model
@@ -50,6 +51,7 @@ def make_deployment(
     expert: int = 1,
     routing: str = DEFAULT_ROUTING,
     encoder_positions: int | None = None,
+    among_others: bool = False,
 ) -> Deployment:
     """A model as it is served.
 
@@ -62,17 +64,39 @@ def make_deployment(
         expert: expert-parallel degree, a multiple of `tensor`.
         routing: ``uniform``, ``powerlaw:A`` or ``correlated:RHO``: how many distinct experts a pass hits.
         encoder_positions: of an encoder-decoder, per sequence.
+        among_others: whether routing and encoder positions are given for several models, which need not all
+            have what they are about.
 
     Raises:
-        RooflinesError: an unknown model or dtype, or a degree that does not divide the heads.
+        RooflinesError: an unknown model or dtype, a degree that does not divide the heads, or what the model
+            has no use for.
     """
     weights = number_format(weight_dtype).name if weight_dtype is not None else None
     kv = number_format(kv_dtype).name if kv_dtype is not None else None
+    spec = model if isinstance(model, ModelSpec) else read_model(model)
+    if expert > 1 and not spec.has_experts:
+        raise InputError(
+            f"{spec.name} has no routed experts, so that expert parallelism {expert} would leave devices "
+            "idle: divide it by tensor parallelism"
+        )
+    if not among_others:
+        _require_use(spec, routing, encoder_positions)
     return Deployment(
-        model if isinstance(model, ModelSpec) else read_model(model),
+        spec,
         machine,
         Precision(weights, kv),
         Parallelism(tensor, expert),
         parse_routing(routing),
         encoder_positions,
     )
+
+
+def _require_use(model: ModelSpec, routing: str, encoder_positions: int | None) -> None:
+    """Refuse what says nothing of a model; the defaults of all questions are about any."""
+    if routing not in (DEFAULT_ROUTING, "uniform") and not model.has_experts:
+        raise InputError(f"{model.name} has no routed experts: leave out routing {routing!r}")
+    if encoder_positions is not None and not model.has_encoder:
+        raise InputError(
+            f"{model.name} has no encoder: leave out its positions ({encoder_positions}); what is cached is "
+            "the context"
+        )

@@ -9,7 +9,7 @@ from rooflines.costs.cost import Number
 from rooflines.costs.passes import decode_pass, prefill_pass, verify_pass
 from rooflines.costs.routing import SHARED_EXPERTS, Routing, routing_words
 from rooflines.costs.setting import Parallelism, Precision
-from rooflines.models.spec import MixtureOfExperts, ModelSpec
+from rooflines.models.spec import ModelSpec
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime, pass_time
 
@@ -87,10 +87,7 @@ class Deployment:
     @property
     def assumed_routing(self) -> str | None:
         """How experts are hit, as a clause; None where there are none."""
-        blocks = (block for layer, _ in self.model.layer_groups for block in layer.feed_forwards)
-        if not any(isinstance(block, MixtureOfExperts) for block in blocks):
-            return None
-        return routing_words(self.routing)
+        return routing_words(self.routing) if self.model.has_experts else None
 
     @property
     def _served(self) -> _Served:

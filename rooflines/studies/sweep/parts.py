@@ -107,6 +107,7 @@ def served(case: Case, grid: SweepGrid) -> Served:
         expert=case.expert_parallel,
         routing=grid.routing,
         encoder_positions=grid.encoder_positions,
+        among_others=len(grid.target) > 1,
     )
     drafter = make_drafter(case.drafter, target)
     return Served(
