@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+
 import pytest
 from click.testing import CliRunner
 
@@ -19,6 +21,11 @@ PARETO = [
     "--prompt-tokens", "1024", "--output-tokens", "256", "--drafter", "ngram", "--acceptance", "0.5",
     "--max-sequences", "32", "--calibration", "textbook",
 ]  # fmt: skip
+VERIFY = [
+    "plot", "verify", "--hardware", "h100-sxm5-80gb", "--hardware", "a100-sxm4-80gb", "--model", "llama-2-7b",
+    "--batch", "1,32", "--positions", "1..32", "--context", "1024",
+]  # fmt: skip
+COMMANDS = [ROOFLINE, SPEEDUP, PARETO, VERIFY]
 HEADS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 
 
@@ -26,7 +33,7 @@ def _run(arguments, *more):
     return CliRunner().invoke(main, [*arguments, *more])
 
 
-@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP, PARETO], ids=["roofline", "speedup", "pareto"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[1])
 @pytest.mark.parametrize("kind", list(HEADS))
 def test_a_figure_is_written_in_the_format_of_its_ending(tmp_path, command, kind):
     path = tmp_path / f"figure.{kind}"
@@ -35,7 +42,7 @@ def test_a_figure_is_written_in_the_format_of_its_ending(tmp_path, command, kind
     assert path.read_bytes().startswith(HEADS[kind])
 
 
-@pytest.mark.parametrize("command", [ROOFLINE, SPEEDUP, PARETO], ids=["roofline", "speedup", "pareto"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[1])
 def test_two_runs_write_the_same_bytes(tmp_path, command):
     for name in ("one.svg", "other.svg"):
         assert _run(command, "--output", str(tmp_path / name)).exit_code == 0
@@ -64,6 +71,10 @@ def test_devices_models_and_phases_share_a_roofline(tmp_path):
         (SPEEDUP, ["--draft-length", "-1"]),
         (SPEEDUP, ["--drafter", "independent:qwen3-0.6b"]),
         (SPEEDUP, ["--output", "figure.jpg"]),
+        (VERIFY, ["--positions", "0..4"]),
+        (VERIFY, ["--batch", "1..9"]),
+        (VERIFY, ["--hardware", "h100-sxm5-80gbb"]),
+        (VERIFY, ["--output", "figure.jpg"]),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, command, more):
@@ -102,3 +113,18 @@ def test_many_batches_draw_without_complaint(tmp_path):
     result = _run([*SPEEDUP[:-4], "--batch", "1..37", "--context", "64", "--output", str(tmp_path / "f.png")])
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
+
+
+def test_what_is_drawn_of_verifying_stands_in_its_table(tmp_path):
+    table = tmp_path / "verify.csv"
+    result = _run(VERIFY, "--rows", str(table), "--output", str(tmp_path / "verify.svg"))
+    assert result.exit_code == 0, result.output
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert {(row["hardware"], row["batch"], row["positions"]) for row in rows} == {
+        (device, batch, str(width))
+        for device in ("h100-sxm5-80gb", "a100-sxm4-80gb")
+        for batch in ("1", "32")
+        for width in range(1, 33)
+    }
+    for row in rows:
+        assert float(row["relative"]) == pytest.approx(float(row["verify_s"]) / float(row["step_s"]))

@@ -60,6 +60,8 @@ def draw_verify_cost(axis: Axes, rows: Sequence[Row]) -> None:
 
 def verify_cost_figure(rows: Sequence[Row], title: str) -> Figure:
     """One axis a batch; call it within `figure_style`."""
+    from matplotlib.patches import Patch
+
     batches = list(dict.fromkeys(row["batch"] for row in rows))
     figure, axes = new_figure(4.8 * len(batches), 4.2, len(batches))
     figure.suptitle(title, fontsize=10)
@@ -67,5 +69,8 @@ def verify_cost_figure(rows: Sequence[Row], title: str) -> Figure:
         draw_verify_cost(axis, [row for row in rows if row["batch"] == batch])
         axis.set_title(f"batch {batch}")
     handles, labels = axes[0].get_legend_handles_labels()
+    if any(row["relative_low"] < row["relative_high"] for row in rows):
+        handles.append(Patch(color=_EVEN, alpha=0.25, linewidth=0))
+        labels.append("90 % interval")
     figure.legend(handles, labels, loc="outside lower center", ncols=-(-len(labels) // 2))
     return figure

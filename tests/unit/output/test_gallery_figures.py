@@ -105,6 +105,27 @@ def test_batches_of_verify_cost_are_axes():
     assert [axis.get_title("left") for axis in figure.axes] == ["batch 1", "batch 32"]
 
 
+def test_lines_of_many_points_have_few_markers(axis):
+    rows = [{**verify_rows()[0], "positions": width, "relative": width**0.5} for width in range(1, 100)]
+    draw_verify_cost(axis, rows)
+    draw_verify_cost(axis, [{**row, "name": "few"} for row in rows[:8]])
+    every = {line.get_label(): line.get_markevery() for line in axis.get_lines()}
+    assert every["few"] is None
+    assert isinstance(every["one"], float)
+
+
+def test_bands_are_named_where_there_are_any():
+    sure = [
+        {**row, "relative_low": row["relative"], "relative_high": row["relative"]} for row in verify_rows()
+    ]
+    with figure_style():
+        legends = [
+            [text.get_text() for text in verify_cost_figure(rows, "title").legends[0].get_texts()]
+            for rows in (verify_rows(), sure)
+        ]
+    assert legends == [["one", "two", "one by one", "90 % interval"], ["one", "two", "one by one"]]
+
+
 def test_the_map_marks_break_even_and_the_best_length(axis):
     draw_surface(axis, surface_rows(), 1.6)
     best = next(line for line in axis.get_lines() if line.get_label() == "best draft length")
