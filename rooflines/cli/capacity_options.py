@@ -16,7 +16,7 @@ from rooflines.cli.options import (
     hardware_option,
     together,
 )
-from rooflines.cli.plan_options import host_option
+from rooflines.cli.plan_options import acceptance_from_option, host_option
 from rooflines.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ _drafting_options: Final = together(
         metavar="[NAME=]ALPHA|DEFINITION:VALUES",
         help="How often drafts are accepted; with several drafters, one NAME=... each.",
     ),
+    acceptance_from_option,
     click.option(
         "--draft-length",
         default="0..8",
@@ -173,9 +174,13 @@ def question_of(
         asked: further fields of the question.
 
     Raises:
-        InputError: an option that is none, or a question without sense.
+        InputError: an option that is none, a file of acceptance for several drafters, or a question without
+            sense.
+        FileFormatError: a file that says nothing of accepted drafts.
     """
     from rooflines.studies.capacity import CapacityQuestion, ServedOption
+    from rooflines.studies.capacity_question import drafters_of
+    from rooflines.studies.plan_acceptance import printed_for
 
     rest = dict(given)
     first = ServedOption(
@@ -187,8 +192,17 @@ def question_of(
         drafters=rest.pop("drafters"),
         price_per_hour=price,
     )
-    others = tuple(_other(text, first) for text in rest.pop("options"))
-    return CapacityQuestion(options=(first, *others), concurrency=concurrency, **rest, **asked)
+    options = (first, *(_other(text, first) for text in rest.pop("options")))
+    given_rates = rest.pop("acceptance")
+    printed = printed_for(rest.pop("acceptance_files"), drafters_of(options))
+    return CapacityQuestion(
+        options=options,
+        concurrency=concurrency,
+        acceptance=(*given_rates, *(text for text, _ in printed)),
+        acceptance_sources=(*("" for _ in given_rates), *(source for _, source in printed)),
+        **rest,
+        **asked,
+    )
 
 
 def _other(text: str, first: ServedOption) -> ServedOption:

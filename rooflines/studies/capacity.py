@@ -28,7 +28,7 @@ from rooflines.studies.capacity_notes import (
     uncompared_cost,
     waiting,
 )
-from rooflines.studies.capacity_question import CapacityQuestion, ServedOption
+from rooflines.studies.capacity_question import CapacityQuestion, ServedOption, drafters_of
 from rooflines.studies.capacity_rows import (
     closed_rows,
     exchange_rows,
@@ -38,7 +38,7 @@ from rooflines.studies.capacity_rows import (
     stops_paying,
 )
 from rooflines.studies.capacity_words import capacity_text, who
-from rooflines.studies.plan_acceptance import assign_acceptance
+from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
 from rooflines.studies.plan_host import GivenHost, host_of, host_words
 from rooflines.studies.serve import make_deployment, make_machine
 from rooflines.timing.machine import Machine
@@ -91,6 +91,7 @@ class Capacity:
         """The answer as JSON takes it (schema: docs/schemas/capacity.schema.json)."""
         question = asdict(self.question)
         question["acceptance"] = list(self.question.acceptance)
+        question["acceptance_sources"] = list(self.question.acceptance_sources)
         question["options"] = [
             {**option, "drafters": list(option["drafters"])} for option in question["options"]
         ]
@@ -237,7 +238,7 @@ def _priced(question: CapacityQuestion, workload: Workload) -> tuple[list[_Price
             )
     if not priced:
         raise DoesNotFitError("; ".join(left_out))
-    basis += [*host_words(hosts), *_order_words(question, priced)]
+    basis += [*host_words(hosts), *_order_words(question, priced), *_printed_words(question)]
     return priced, basis, [*dict.fromkeys(notes), *left_out]
 
 
@@ -264,6 +265,19 @@ def _order_words(question: CapacityQuestion, priced: list[_Priced]) -> list[str]
     return [f"requests at once: {order}"]
 
 
+def _acceptances(question: CapacityQuestion) -> dict[str, GivenAcceptance]:
+    """What was given for the drafters of all options, by drafter."""
+    drafters = drafters_of(question.options)
+    given = assign_acceptance(question.acceptance, drafters, question.acceptance_sources)
+    return dict(zip(drafters, given, strict=True))
+
+
+def _printed_words(question: CapacityQuestion) -> list[str]:
+    """Where acceptance comes from that an engine printed."""
+    given = _acceptances(question).items()
+    return [f"acceptance of {drafter} from {one.source}" for drafter, one in given if one.source]
+
+
 def _engines(
     question: CapacityQuestion, option: ServedOption, machine: Machine, schedule: Schedule, notes: list[str]
 ) -> Iterator[tuple[str, Engine, GivenHost]]:
@@ -271,8 +285,8 @@ def _engines(
     plain = _plain_engine(question, option, machine)
     host = host_of(question.cycle_overhead, "none", plain.target)
     yield "none", replace(plain, cycle_host=host.time, host=_server(question, host)), host
-    given = assign_acceptance(question.acceptance, option.drafters) if option.drafters else ()
-    for text, one in zip(option.drafters, given, strict=True):
+    given = _acceptances(question)
+    for text in option.drafters:
         drafter = make_drafter(text, plain.target)
         notes += drafter.warnings()
         able = schedule.limited_to(drafter.draft_lengths(schedule.lengths))
@@ -280,7 +294,7 @@ def _engines(
         engine = replace(
             plain,
             drafter=drafter,
-            acceptance=one.rates,
+            acceptance=given[text].rates,
             schedule=able,
             cycle_host=host.time,
             host=_server(question, host),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,6 +57,11 @@ class ServedOption:
         )
 
 
+def drafters_of(options: Sequence[ServedOption]) -> tuple[str, ...]:
+    """The drafters of all options, each once."""
+    return tuple(dict.fromkeys(drafter for option in options for drafter in option.drafters))
+
+
 @dataclass(frozen=True, slots=True)
 class CapacityQuestion:
     """What is asked, in the words of the command line.
@@ -70,6 +76,8 @@ class CapacityQuestion:
             the trace's.
         concurrency: requests that a benchmark client keeps running on one engine; a table of its own.
         acceptance: of the drafters: one for all, or ``NAME=...`` for each.
+        acceptance_sources: the file that each of these was read from, in words; empty where it was given, and
+            for all of them none.
         draft_length: a schedule.
         slo_tpot: promised time per output token, with its unit.
         slo_ttft: promised time to first token, with its unit.
@@ -110,6 +118,7 @@ class CapacityQuestion:
     memory_reserve: float = DEFAULT_RESERVE
     routing: str = DEFAULT_ROUTING
     encoder_positions: int | None = None
+    acceptance_sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.options:

@@ -4,12 +4,14 @@ import csv
 import io
 import json
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from rooflines.cli import main
 
+SAMPLES = Path(__file__).parent.parent / "unit" / "measurement" / "samples"
 BASE = [
     "capacity",
     "--hardware=h100-sxm5-80gb",
@@ -209,3 +211,43 @@ def test_a_client_has_no_place_where_prompts_are_processed_apart():
     assert result.exit_code == 2
     assert "--concurrency with --kv-transfer" in result.stderr
     assert "leave the link out" in result.stderr
+
+
+def test_acceptance_is_taken_from_what_an_engine_printed():
+    printed = run("--drafter=eagle3", "--draft-length=2", f"--acceptance-from={SAMPLES / 'vllm-after.prom'}")
+    assert printed.exit_code == 0, printed.stderr
+    assert "acceptance of eagle3 from vllm-after.prom, llama, 1,100 cycles" in printed.stdout
+    given = run(
+        "--drafter=eagle3", "--draft-length=2", "--acceptance=survival:0.6955,0.4136", "--format=json"
+    )
+    both = [json.loads(given.stdout)]
+    from_file = (f"--acceptance-from={SAMPLES / 'vllm-after.prom'}", "--format=json")
+    both.append(json.loads(run("--drafter=eagle3", "--draft-length=2", *from_file).stdout))
+    goodputs = [document["rows"][1]["goodput_requests_per_s"] for document in both]
+    assert goodputs[0] == pytest.approx(goodputs[1], rel=1e-3)
+    assert not any("acceptance of" in part for part in both[0]["basis"])
+
+
+def test_each_drafter_takes_its_own_file_also_where_another_option_has_it():
+    asked = ("--drafter=eagle3", "--option=drafter=ngram", "--draft-length=2")
+    file = SAMPLES / "vllm-after.prom"
+    shared = run(*asked, f"--acceptance-from={file}")
+    assert shared.exit_code == 2
+    assert "holds the acceptance of one drafter, and 2 are compared" in shared.stderr
+    apart = run(*asked, f"--acceptance-from=eagle3={file}", "--acceptance=ngram=0.4", "--format=json")
+    assert apart.exit_code == 0, apart.stderr
+    document = json.loads(apart.stdout)
+    assert document["question"]["acceptance_sources"] == ["", "vllm-after.prom, llama, 1,100 cycles"]
+    assert [row["drafter"] for row in document["rows"]] == ["none", "eagle3", "none", "ngram"]
+
+
+def test_a_curve_takes_acceptance_from_a_file_too(tmp_path):
+    asked = [*BASE[1:], "--drafter=eagle3", "--draft-length=2", f"--output={tmp_path / 'pareto.svg'}"]
+    result = CliRunner().invoke(
+        main, ["plot", "pareto", *asked, f"--acceptance-from={SAMPLES / 'vllm-after.prom'}"]
+    )
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / "pareto.svg").stat().st_size > 0
+    missing = CliRunner().invoke(main, ["plot", "pareto", *asked, "--acceptance-from=none.log"])
+    assert missing.exit_code == 2
+    assert "none.log" in missing.stderr
