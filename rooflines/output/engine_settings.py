@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import groupby
 from typing import Any, Final
 
 from rooflines.dtypes import number_format
@@ -51,28 +52,33 @@ def advice_of(plan: Plan) -> Advice:
     family, model, parameters = split_drafter(drafter)
     top_k = int(parameters.get("topk", _TOP_K.get(family, 1)))
     is_tree = top_k > 1 and bool(drafters)
-    single = _single_length(plan, drafter)
+    tree = _single_tree(plan, drafter)
+    single = tree["draft_length"] if tree else _single_length(plan, drafter)
     spec = read_model(plan.question.target)
     loaded, notes = _loaded(plan.question.target, None if family in _DERIVED else model)
     return Advice(
         family=family,
         target=loaded[0] or plan.question.target,
         model=loaded[1],
-        ranges=tuple(
-            Range(entry["first_batch"], entry["last_batch"], entry["draft_length"]) for entry in plan.schedule
-        ),
+        ranges=_ranges(plan),
         single=single,
         served=_served(plan, spec, drafter),
         top_k=top_k if is_tree else None,
-        nodes=_nodes(plan, drafter, single) if is_tree else None,
+        nodes=(tree["nodes"] if tree else _nodes(plan, drafter, single)) if is_tree else None,
         costs=tuple(
             StepCost(row["batch"], row["draft_length"], round(row["verify_width"]), _cycle_s(row))
             for row in plan.rows
             if row["drafter"] == drafter and row["speedup"] is not None and row["draft_length"] > 0
         ),
         missing="" if family != "mtp" or spec.mtp else f"{spec.name} ships no MTP module",
-        notes=(*notes, *_apart(plan, drafter)),
+        notes=(*notes, *_apart(plan, drafter), *_other_trees(plan, tree), *_beyond_measured(plan)),
     )
+
+
+def _ranges(plan: Plan) -> tuple[Range, ...]:
+    """The schedule by draft length; an engine has one tree of it, whatever is best at each batch."""
+    alike = [list(run) for _, run in groupby(plan.schedule, key=lambda entry: int(entry["draft_length"]))]
+    return tuple(Range(run[0]["first_batch"], run[-1]["last_batch"], run[0]["draft_length"]) for run in alike)
 
 
 def split_drafter(drafter: str) -> tuple[str, str | None, dict[str, str]]:
@@ -176,6 +182,35 @@ def _single_length(plan: Plan, drafter: str) -> int:
     for row in rows:
         gains[row["draft_length"]] += math.log(row["speedup"])
     return int(max(gains, key=lambda length: gains[length]))
+
+
+def _single_tree(plan: Plan, drafter: str) -> dict[str, Any] | None:
+    """The best tree of the largest batch asked for at which it pays: a larger tree may lose there."""
+    paying = [row for row in plan.best_trees if row["drafter"] == drafter and row["speedup"] > 1.0]
+    return max(paying, key=lambda row: int(row["batch"]), default=None)
+
+
+def _other_trees(plan: Plan, tree: dict[str, Any] | None) -> list[str]:
+    """Which trees are best at other batches than that of the one that an engine runs."""
+    if tree is None:
+        return []
+    others = [
+        f"at batch {row['batch']} {row['draft_length']} deep, {row['nodes']} nodes"
+        for row in plan.best_trees
+        if row["drafter"] == tree["drafter"]
+        and (row["draft_length"], row["nodes"]) != (tree["draft_length"], tree["nodes"])
+    ]
+    return [f"The tree is the best at batch {tree['batch']}; {', '.join(others)} is."] if others else []
+
+
+def _beyond_measured(plan: Plan) -> list[str]:
+    """That drafts are recommended which are longer than acceptance was measured for."""
+    ends = {entry["measured_length"] for entry in plan.recommendation} - {None}
+    return [
+        f"Acceptance was given for {end} drafted position{'s' if end > 1 else ''}: longer drafts rest on its "
+        "last rate, carried on."
+        for end in sorted(ends)
+    ]
 
 
 def _nodes(plan: Plan, drafter: str, depth: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -242,3 +243,39 @@ def test_trees_are_as_wide_as_at_the_depth_that_is_written(drafter, depths, node
 )
 def test_names_of_drafters_are_taken_apart(text, parts):
     assert split_drafter(text) == parts
+
+
+TREES = replace(
+    QUESTION,
+    hardware="b200-sxm-180gb",
+    target="qwen3-8b",
+    drafters=("eagle3:topk=10,nodes=59",),
+    acceptance="sequoia:0.6,0.2,0.08",
+    draft_lengths=(6,),
+    batches=(1, 32),
+    best_tree=True,
+)
+
+
+def test_of_best_trees_that_of_the_largest_batch_that_pays_is_written_and_the_others_are_told():
+    answer = make_plan(TREES)
+    first, last = answer.best_trees
+    assert first["nodes"] > last["nodes"]
+    advice = advice_of(answer)
+    assert (advice.single, advice.nodes) == (last["draft_length"], last["nodes"])
+    text = engine_settings(answer, "sglang")
+    assert f"--speculative-num-draft-tokens {last['nodes'] + 1}" in text
+    assert f"# The tree is the best at batch 32; at batch 1 6 deep, {first['nodes']} nodes is." in text
+    lengths = [one.draft_length for one in advice.ranges]
+    assert all(one != other for one, other in pairwise(lengths))
+    alone = advice_of(make_plan(replace(TREES, batches=(1,))))
+    assert alone.nodes == first["nodes"]
+    assert not any("The tree is" in note for note in alone.notes)
+
+
+def test_lengths_beyond_what_was_measured_are_told():
+    beyond = make_plan(replace(QUESTION, acceptance="conditional:0.9,0.9"))
+    told = "# Acceptance was given for 2 drafted positions: longer drafts rest on its last rate, carried on."
+    assert told in engine_settings(beyond, "vllm").splitlines()
+    within = make_plan(replace(QUESTION, acceptance="conditional:0.9,0.9", draft_lengths=(2,)))
+    assert "Acceptance was given" not in engine_settings(within, "vllm")
