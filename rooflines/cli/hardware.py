@@ -82,7 +82,7 @@ def _calibration_text(profile: HardwareProfile, fmt: str) -> str:
     from rooflines.output.calibration_tables import calibrations_report
     from rooflines.timing.machine import calibrated_machine, default_machine
 
-    chosen = calibration_of(profile.id)
+    chosen = calibration_of(profile)
     listed = calibrations_of(profile.id) or (chosen or transferable_calibration(),)
     report = calibrations_report(listed, fmt)
     if fmt not in _FOR_PEOPLE:

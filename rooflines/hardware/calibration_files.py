@@ -12,15 +12,16 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, Final
 
 from rooflines.errors import FileFormatError, UnitError, UnknownNameError
 from rooflines.hardware.calibration import Calibration, StepTime
-from rooflines.hardware.catalogue import catalogue_folders, data_folder
+from rooflines.hardware.catalogue import catalogue_folders, data_folder, read_profile
 from rooflines.hardware.constants import Constants
+from rooflines.hardware.profile import HardwareProfile
 from rooflines.units import format_quantity, parse_quantity
 
 FOLDER: Final = "calibrations"
@@ -82,24 +83,38 @@ def calibrations_of(device: str) -> tuple[Calibration, ...]:
     return tuple(map(read_calibration, _files(device, "device")))
 
 
-def calibration_of(device: str) -> Calibration | None:
+def calibration_of(profile: HardwareProfile) -> Calibration | None:
     """What a device is given where nothing is asked for: its own calibration, else one of its class.
 
-    Those of the user go before those that ship.
+    Those of the user go before those that ship. Constants are shares of what a profile states, so those that
+    ship are not for a profile of the same id that states other bandwidths or peaks.
 
     Args:
-        device: id of its profile.
+        profile: of the device.
 
     Returns:
         None where neither exists; the transferable defaults serve then.
     """
-    first = next(iter((*_files(device, "device"), *_files(device, "stands_for"))), None)
-    return None if first is None else read_calibration(first)
+    found = [*_files(profile.id, "device"), *_files(profile.id, "stands_for")]
+    if not _as_shipped(profile):
+        shipped = _shipped_names()
+        found = [file for file in found if file.name not in shipped]
+    return read_calibration(found[0]) if found else None
+
+
+def _as_shipped(profile: HardwareProfile) -> bool:
+    """Whether no profile of this id ships, or one with the same bandwidths and peaks."""
+    file = data_folder() / f"{profile.id}.toml"
+    return not file.is_file() or read_profile(file).rates == profile.rates
+
+
+def _shipped_names() -> set[str]:
+    return {file.name for file in _toml_files(data_folder())}
 
 
 def _files(device: str, field: str) -> list[Traversable]:
     """Files whose `field` names a device, the one to prefer first."""
-    shipped = {file.name for file in _toml_files(data_folder())}
+    shipped = _shipped_names()
     found = []
     for file in _listed().values():
         head = _head(file)
@@ -152,8 +167,12 @@ def read_calibration(file: Traversable | Path) -> Calibration:
     Raises:
         FileFormatError: missing, no TOML, or no calibration.
     """
-    where = f"calibration {file}"
-    text = _text(file)
+    return _parsed(_text(file), f"calibration {file}")
+
+
+@lru_cache(maxsize=128)
+def _parsed(text: str, where: str) -> Calibration:
+    """What a text says; the same text is parsed once, since every group of rows asks for its calibration."""
     try:
         return Calibration.read(_inside(tomllib.loads(text)), where)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

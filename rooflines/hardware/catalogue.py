@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -80,8 +81,13 @@ def read_profile(file: Traversable | Path) -> HardwareProfile:
     Raises:
         FileFormatError: the file is missing or a folder, is no TOML, or breaks a rule of profiles.
     """
-    where = f"hardware profile {file}"
-    content = _parse(_text(file), where)
+    return _profile(_text(file), f"hardware profile {file}")
+
+
+@lru_cache(maxsize=256)
+def _profile(text: str, where: str) -> HardwareProfile:
+    """What a text says; the same text is parsed once."""
+    content = _parse(text, where)
     if not content:
         raise FileFormatError(
             f'{where}: the file is empty; a profile has at least id = "..." and name = "..."'

@@ -21,6 +21,7 @@ from rooflines.facts import LISTED, Fact, Texts
 from rooflines.units import Dimension, parse_quantity
 
 PEAK_KEYS: Final = (*ARITHMETIC, "fp16_acc16", "fp8_acc16", "fp8_mx", "fp64_tensor")
+_BANDWIDTHS: Final = ("memory_bandwidth", "interconnect_per_direction", "pcie_per_direction")
 UNVERIFIED: Final = "from memory, unverified"
 Basis = Literal["datasheet", "measured", "derived", "assumed"]
 
@@ -166,6 +167,13 @@ class HardwareProfile(Fact):
             )
         return given
 
+    @field_validator("name")
+    @classmethod
+    def _said_name(cls, given: str) -> str:
+        if not given.strip():
+            raise ValueError('the name is empty: write what people call the device, such as "H100 SXM"')
+        return given
+
     @field_validator("peaks", mode="before")
     @classmethod
     def _known_dense_peaks(cls, given: object) -> object:
@@ -198,6 +206,15 @@ class HardwareProfile(Fact):
                 yield field, value
         for dtype, entry in self.peaks.items():
             yield f"peaks.{dtype}", entry
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Bandwidths and peaks, of which fitted constants are shares (bytes/s and FLOP/s)."""
+        return {
+            field: entry.value.si
+            for field, entry in self.entries()
+            if field in _BANDWIDTHS or field.startswith("peaks.")
+        }
 
     def source_of(self, statement: Statement) -> str | None:
         """The URL (or words) behind a statement; None where none was given."""

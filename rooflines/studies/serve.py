@@ -35,7 +35,7 @@ def make_machine(hardware: str | Path, calibration: str = "auto", overhead: str 
         return textbook_machine(profile, overhead_s)
     if calibration == "none":
         return default_machine(profile, overhead_s)
-    found = calibration_of(profile.id) if calibration == "auto" else load_calibration(calibration)
+    found = calibration_of(profile) if calibration == "auto" else load_calibration(calibration)
     if found is None:
         return default_machine(profile, overhead_s)
     return calibrated_machine(profile, found, overhead_s or None)

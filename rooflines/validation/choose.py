@@ -81,7 +81,7 @@ def _for_stack(rows: KernelRows) -> Calibration | None:
     """The calibration of the device that is nearest to the stack of the rows and has their class."""
     own = [one for one in calibrations_of(rows.group.device) if _measured(one, rows)]
     if not own:
-        return calibration_of(rows.group.device)
+        return calibration_of(load_hardware(rows.group.device))
     engines = [_engine(one.stack) for one in own]  # in the catalogue's order of preference
     newest = sorted(own, key=lambda one: _version(one.stack), reverse=True)
     return min(newest, key=lambda one: (_distance(one.stack, rows.group), engines.index(_engine(one.stack))))

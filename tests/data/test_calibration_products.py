@@ -158,7 +158,7 @@ def test_weights_in_a_cache_are_not_read_faster_on_every_device(reference_data):
     shares = {}
     for gpu, device in (("b200_sxm", "b200-sxm-180gb"), ("l40s", "l40s")):
         profile = load_hardware(device)
-        found = calibration_of(device)
+        found = calibration_of(profile)
         rows = frame[(frame.gpu == gpu) & (frame.engine == "vllm") & (frame.m <= 16)]
         weights = 2.0 * rows.n * rows.k
         share = 6 * weights / profile.last_level_cache_bytes

@@ -29,7 +29,9 @@ from rooflines.hardware.calibration_files import (
     read_calibration,
     write_calibration,
 )
+from rooflines.hardware.catalogue import data_folder, load_hardware
 from rooflines.hardware.constants import Constants
+from rooflines.hardware.profile import HardwareProfile
 
 
 def entry(operator="linear", arithmetic="bf16", storage="bf16", **constants):
@@ -164,6 +166,10 @@ def test_the_classes_are_those_of_operators():
     assert set(CLASSES) == set(get_args(OperatorKind))
 
 
+def device(name):
+    return HardwareProfile(id=name, name=name)
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     inner = tmp_path / "calibrations"
@@ -180,9 +186,9 @@ def test_the_preferred_stack_of_a_device_comes_first(folder):
             folder / f"{name}.toml",
         )
     assert [one.stack for one in calibrations_of("mine")] == ["vllm 1.0", "sglang 1.0", "zz 1.0"]
-    assert calibration_of("mine").name == "mine.vllm"
-    assert calibration_of("sister").name == "mine.vllm"
-    assert calibration_of("stranger") is None
+    assert calibration_of(device("mine")).name == "mine.vllm"
+    assert calibration_of(device("sister")).name == "mine.vllm"
+    assert calibration_of(device("stranger")) is None
     assert {"mine.zz", "mine.vllm"} <= set(list_calibrations())
 
 
@@ -195,8 +201,40 @@ def test_an_unknown_name_is_answered_with_near_ones(folder):
 def test_a_calibration_of_the_user_goes_before_those_that_ship(folder):
     """Whatever the file is called and whichever engine it is of."""
     write_calibration(calibration(name="bench", stack="bench 1"), folder / "bench.toml")
-    assert calibration_of("h100-sxm5-80gb").name == "bench"
+    assert calibration_of(load_hardware("h100-sxm5-80gb")).name == "bench"
     assert "h100-sxm5-80gb.vllm-0.24.0" in [one.name for one in calibrations_of("h100-sxm5-80gb")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("3.35 TB/s", "2 TB/s"), ("989.5 TFLOP/s", "700 TFLOP/s"), ("450 GB/s", "200 GB/s")]
+)
+def test_constants_that_ship_are_for_the_numbers_that_ship(tmp_path, old, new):
+    """Whoever keeps the id of a shipped profile for another device gets no calibration of that profile."""
+    text = (data_folder() / "h100-sxm5-80gb.toml").read_text(encoding="utf-8")
+    assert f'value = "{old}"' in text
+    same, other = tmp_path / "same.toml", tmp_path / "other.toml"
+    same.write_text(text.replace('name = "', 'name = "My '), encoding="utf-8")
+    other.write_text(text.replace(f'value = "{old}"', f'value = "{new}"'), encoding="utf-8")
+    own = calibration_of(load_hardware("h100-sxm5-80gb"))
+    assert own.device == "h100-sxm5-80gb"
+    assert calibration_of(load_hardware(same)) == own
+    assert calibration_of(load_hardware(other)) is None
+
+
+def test_constants_of_the_user_are_for_the_users_numbers(folder, tmp_path):
+    write_calibration(calibration(name="bench", stack="bench 1"), folder / "bench.toml")
+    profile = tmp_path / "h100-sxm5-80gb.toml"
+    profile.write_text(
+        'id = "h100-sxm5-80gb"\nname = "Mine"\nmemory_bandwidth = "2 TB/s"\n', encoding="utf-8"
+    )
+    assert calibration_of(load_hardware("h100-sxm5-80gb")).name == "bench"
+
+
+def test_a_file_that_changed_is_read_anew(folder):
+    file = folder / "bench.toml"
+    for stack in ("bench 1", "bench 2"):
+        write_calibration(calibration(name="bench", stack=stack), file)
+        assert read_calibration(file).stack == stack
 
 
 def test_versions_are_compared_as_numbers(folder):
@@ -219,7 +257,7 @@ def test_versions_are_compared_as_numbers(folder):
 def test_a_broken_file_in_the_folder_is_named(folder):
     (folder / "broken.toml").write_text("name = \n", encoding="utf-8")
     with pytest.raises(FileFormatError, match=r"broken\.toml is not valid TOML"):
-        calibration_of("mine")
+        calibration_of(device("mine"))
 
 
 def test_the_file_in_the_documentation_is_a_calibration(root, tmp_path):

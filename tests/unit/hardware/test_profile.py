@@ -170,6 +170,8 @@ def test_a_profile_is_frozen_and_survives_the_way_to_a_worker():
         ({"compute_units": 0}, "0 is not a count"),
         ({"year": True}, "True is not a count"),
         ({"id": "My Card"}, "an id has lower-case letters and digits"),
+        ({"name": ""}, "name: the name is empty"),
+        ({"name": "  "}, "name: the name is empty"),
         ({"id": "card-"}, "an id has lower-case letters and digits"),
         ({"memory_bandwidth": cited("3 TB/s", alternatives=["3 TB/s"])}, "memory_bandwidth.alternatives.0"),
         ({"memory_bandwidth": cited("3 TB/s", alternatives="3 TB/s")}, "memory_bandwidth.alternatives"),
