@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rooflines.costs.cost import MEMORY_KINDS, Cost
-from rooflines.errors import InputError, MissingPeakError
+from rooflines.errors import InputError
+from rooflines.hardware.profile import HardwareProfile
 from rooflines.rows import as_columns, as_rows
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.roofline import OperatorTime, PassTime, attainable_flop_per_s
@@ -158,11 +159,6 @@ def _attainable(cost: Cost, arithmetic: str, deployment: Deployment) -> float | 
 def _words(timed: PassTime, deployment: Deployment, phase: str) -> str:
     profile = deployment.machine.profile
     intensity = float(timed.cost.intensity_flop_per_byte)
-    try:
-        arithmetic = deployment.precision.activation_format(deployment.model).arithmetic
-        ridge = f", against a ridge point of {profile.ridge_point(arithmetic):.3g} for {arithmetic}"
-    except MissingPeakError:
-        ridge = ""
     ends = _interval_s(timed, deployment)
     between = "" if ends is None else f" ({' to '.join(format_quantity(end, 's', 3) for end in ends)})"
     waits = {"memory": "memory bandwidth", "compute": "arithmetic", "network": "the network"}
@@ -170,5 +166,17 @@ def _words(timed: PassTime, deployment: Deployment, phase: str) -> str:
     return (
         f"A {phase} pass of {deployment.model.name} on {profile.name} takes "
         f"{format_quantity(float(timed.seconds), 's', 4)}{between} and is bound by {bound}: it does "
-        f"{intensity:.3g} FLOP per byte{ridge}."
+        f"{intensity:.3g} FLOP per byte{_ridges(timed, profile)}."
     )
+
+
+def _ridges(timed: PassTime, profile: HardwareProfile) -> str:
+    """The ridge point of every arithmetic that multiplies matrices, that of most FLOPs first."""
+    flops: dict[str, float] = {}
+    for time in timed.operators:
+        operator = time.operator
+        done = float(operator.cost.matmul_flops) * operator.count
+        flops[operator.arithmetic] = flops.get(operator.arithmetic, 0.0) + done
+    used = sorted((one for one, done in flops.items() if done), key=lambda one: -flops[one])
+    ridges = [f"{profile.ridge_point(arithmetic):.3g} for {arithmetic}" for arithmetic in used]
+    return f", against {'a ridge point' if len(ridges) == 1 else 'ridge points'} of {' and '.join(ridges)}"

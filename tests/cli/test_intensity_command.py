@@ -37,6 +37,14 @@ def test_a_decode_reads_two_bytes_for_two_flops():
     assert "against a ridge point of 153 for fp16" in result["answer"]["text"]
 
 
+def test_every_arithmetic_of_a_pass_has_its_ridge_point_that_of_most_flops_first():
+    """DeepSeek-V3 has linear layers in FP8 and attention in BF16, which has more of the FLOPs of long contexts."""
+    mixed = {"hardware": "h100-sxm5-80gb", "model": "deepseek-v3", "batch": "8"}
+    short, long = (document(**mixed, context=context)["answer"]["text"] for context in ("16", "32768"))
+    assert short.endswith("against ridge points of 591 for fp8 and 295 for bf16.")
+    assert long.endswith("against ridge points of 295 for bf16 and 591 for fp8.")
+
+
 def test_words_basis_and_table_in_that_order():
     lines = run().stdout.splitlines()
     assert lines[0].startswith("A decode pass of llama-2-7b on NVIDIA A100 SXM4 80GB takes 6.7")
