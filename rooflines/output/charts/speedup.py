@@ -31,7 +31,7 @@ def length_chart(views: Sequence[DeviceView], draft_length: int) -> str:
     if not lines:
         return ""
     longest = max(max(line.x) for _, line in lines)
-    plane = plot((0.0, longest + 0.5), (0.0, _top(lines)))
+    plane = plot((0.0, longest + 0.5), (0.0, _top(lines)), whole=True)
     parts = [
         plane.axes("draft length (tokens)", "speedup over plain decoding", readable, readable),
         _upright(plane, draft_length) if draft_length <= longest else "",

@@ -39,6 +39,7 @@ class Scale:
         start: place of the low end (px).
         end: place of the high end (px).
         base: of a logarithmic scale; 0 for a linear one.
+        whole: whether its values are whole numbers, so that its ticks are.
     """
 
     low: float
@@ -46,6 +47,7 @@ class Scale:
     start: float
     end: float
     base: int = 0
+    whole: bool = False
 
     def __call__(self, value: float) -> float:
         """The place of a value (px)."""
@@ -61,6 +63,7 @@ class Scale:
         if self.base:
             return _powers(self.low, self.high, self.base)
         step = _round_step((self.high - self.low) / 6.0)
+        step = max(step, 1.0) if self.whole else step
         first = math.ceil(self.low / step - 1e-9)
         return [index * step for index in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
@@ -140,7 +143,12 @@ class Plot:
 
 
 def plot(
-    x: tuple[float, float], y: tuple[float, float], *, bases: tuple[int, int] = (0, 0), height: float = 250.0
+    x: tuple[float, float],
+    y: tuple[float, float],
+    *,
+    bases: tuple[int, int] = (0, 0),
+    whole: bool = False,
+    height: float = 250.0,
 ) -> Plot:
     """An empty plot of the usual size.
 
@@ -148,9 +156,10 @@ def plot(
         x: ends of the horizontal axis.
         y: ends of the vertical axis.
         bases: of logarithmic axes; 0 for linear ones.
+        whole: whether the horizontal axis counts something.
         height: of the plotted area (px).
     """
-    return Plot(Scale(*x, 64.0, WIDTH - 16.0, bases[0]), Scale(*y, height + 14.0, 14.0, bases[1]))
+    return Plot(Scale(*x, 64.0, WIDTH - 16.0, bases[0], whole), Scale(*y, height + 14.0, 14.0, bases[1]))
 
 
 def element(name: str, *content: str, **attributes: object) -> str:

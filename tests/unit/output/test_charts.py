@@ -189,3 +189,16 @@ def test_a_legend_breaks_into_rows():
 )
 def test_numbers_on_axes_are_short(value, text):
     assert short(value) == text
+
+
+def test_what_is_counted_has_whole_ticks():
+    assert Scale(0.0, 2.5, 0.0, 1.0, whole=True).ticks() == [0.0, 1.0, 2.0]
+    assert Scale(0.0, 2.5, 0.0, 1.0).ticks()[1] == 0.5
+    assert Scale(0.0, 60.0, 0.0, 1.0, whole=True).ticks() == [0.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
+
+
+def test_short_drafts_are_counted_in_whole_tokens():
+    view = explore(replace(QUESTION, drafters=("ngram",), draft_lengths=(1, 2)), 2)
+    texts = tree(length_chart([view], 2)).iter(f"{SVG}text")
+    labels = [text.text for text in texts if text.get("text-anchor") == "middle"]
+    assert labels == ["draft length (tokens)", "speedup over plain decoding", "0", "1", "2"]
