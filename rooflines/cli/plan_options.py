@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -52,6 +53,18 @@ acceptance_from_option: Final = click.option(
 )
 
 
+class _Positions(click.IntRange):
+    """A number of positions; one in thousands is refused with the two that it may mean."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401 - as click has it
+        """Read what was typed."""
+        thousands = re.fullmatch(r"(\d{1,6})[kK]", value.strip()) if isinstance(value, str) else None
+        if thousands:
+            count = int(thousands[1])
+            self.fail(f"{value!r} may be {count * 1000} or {count * 1024}: write the number", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def speculation_options(*drafting: Decorator, batch: str) -> Decorator:
     """Target, drafters and how often drafts hold, and the points to answer for.
 
@@ -72,7 +85,7 @@ def speculation_options(*drafting: Decorator, batch: str) -> Decorator:
         click.option(
             "--context",
             required=True,
-            type=click.IntRange(0, LARGEST_COUNT),
+            type=_Positions(0, LARGEST_COUNT),
             help="Cached positions per sequence.",
         ),
     )

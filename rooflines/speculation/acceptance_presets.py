@@ -94,7 +94,10 @@ def acceptance_preset(name: str) -> AcceptancePreset:
     """
     presets = _presets()
     if name not in presets:
-        raise UnknownNameError("acceptance preset", name, presets)
+        some = ", ".join(sorted(presets)[:: max(len(presets) // 4, 1)])
+        raise UnknownNameError(
+            "acceptance preset", name, presets, f"(one of {len(presets)} DRAFTER-TARGET-TASK, such as {some})"
+        )
     return presets[name]
 
 

@@ -19,6 +19,9 @@ from rooflines.speculation.branches import BranchAcceptance, Rates
 from rooflines.speculation.definitions import DEFINITIONS, acceptance_from, branches_from, definition
 
 PRESET: Final = "preset"
+_PERCENT: Final = 100.0
+# More tokens per cycle than drafts of any engine yield; what is above is a share in percent.
+_LONGEST_TYPICAL: Final = 20.0
 # Definitions that give a rate to every guess of a tree.
 BRANCHING: Final = ("medusa", "sequoia")
 
@@ -32,7 +35,7 @@ def parse_acceptance(text: str) -> Acceptance:
     """
     name, colon, values = text.strip().partition(":")
     if not colon:
-        return Acceptance.constant(_number(name, text))
+        return Acceptance.constant(_rate(name, text))
     if name.strip() == PRESET:
         return acceptance_preset(values.strip()).acceptance()
     definition(name.strip())
@@ -80,6 +83,24 @@ def _values(values: str, text: str) -> tuple[list[list[float]], list[int]]:
             if at:
                 draft_lengths.append(_draft_length(length, text))
     return rows, draft_lengths
+
+
+def _rate(written: str, text: str) -> float:
+    """A constant; what is none is told by the definition that it looks like."""
+    if "," in written:
+        raise InputError(
+            f"acceptance {text!r} has several numbers and does not say what they are: write "
+            f"conditional:{written} (of each position, given those before it) or survival:{written}"
+        )
+    value = _number(written, text)
+    if not value > 1.0 or value > _PERCENT:
+        return value  # what cannot be is refused where rates are checked
+    meant = (
+        f"{value:g} tokens per cycle are accepted-length:{value:g}@GAMMA, with GAMMA the draft length"
+        if value < _LONGEST_TYPICAL
+        else f"a share of {value:g} % is {value / _PERCENT:g}"
+    )
+    raise InputError(f"acceptance {text!r}: a rate lies within 0..1; {meant}")
 
 
 def _number(written: str, text: str) -> float:

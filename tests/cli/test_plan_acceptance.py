@@ -90,3 +90,25 @@ def test_the_figure_of_speedups_takes_files_too(tmp_path):
         assert result.exit_code == 0, result.stderr
         pictures.append(path.read_bytes())
     assert pictures[0] == pictures[1] != pictures[2]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--acceptance", "0.7,0.6,0.5"), "write conditional:0.7,0.6,0.5"),
+        (("--acceptance", "0.7,0.6,0.5"), "or survival:0.7,0.6,0.5"),
+        (("--acceptance", "70"), "a share of 70 % is 0.7"),
+        (("--acceptance", "2.41"), "accepted-length:2.41@GAMMA"),
+        (("--acceptance", "700"), "within 0..1"),
+        (("--acceptance", "preset:foo"), "such as dflash-"),
+        (("--acceptance", "preset:eagle3"), "did you mean 'eagle3-"),
+        (("--acceptance", "0.7", "--context", "4k"), "'4k' may be 4000 or 4096: write the number"),
+        (("--acceptance", "0.7", "--drafter", "llama-3.2-1b"), "write independent:llama-3.2-1b"),
+        (("--acceptance", "0.7", "--drafter", "Llama-3.2-1B-Instruct"), "independent:Llama-3.2-1B-Instruct"),
+    ],
+)
+def test_what_is_nearly_right_is_told_how_to_be(words, hint):
+    result = plan(*(("--drafter", "ngram") if "--drafter" not in words else ()), *words)
+    assert result.exit_code == 2
+    (line,) = [line for line in result.stderr.splitlines() if "warning" not in line]
+    assert hint in line

@@ -7,6 +7,7 @@ files do not say their version.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from rooflines.errors import FileFormatError
@@ -23,11 +24,13 @@ from rooflines.measurement.readers.pooling import Interval, pooled_survival
 from rooflines.measurement.readers.results import AcceptanceRecord, Imported, ServingRecord, Source
 
 _TOOL: Final = "vLLM (fields as of 0.33.0)"
-# Releases differ in what stands before and behind these three.
-_LOG: Final = re.compile(
-    r"SpecDecoding metrics: .*?Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens, "
-    r"Per-position acceptance rate: (?P<rates>[\d.]+(?:, [\d.]+)*)"
-)
+# Releases differ in what stands before and behind these, and older ones print no rates by position.
+_LINE: Final = re.compile(r"SpecDecoding metrics: .*")
+_LOG: Final = re.compile(r"Accepted: (?P<accepted>\d+) tokens, Drafted: (?P<drafted>\d+) tokens")
+_RATES: Final = re.compile(r"Per-position acceptance rate: (?P<rates>[\d.]+(?:, [\d.]+)*)")
+_LENGTH: Final = re.compile(r"Mean acceptance length: (?P<length>[\d.]+)")
+# Of a length that is printed to two digits.
+_HALF_A_DIGIT: Final = 0.005
 
 
 def read_serve(source: Source) -> Imported:
@@ -137,26 +140,62 @@ def read_log(source: Source) -> Imported:
     Raises:
         FileFormatError: there is no such line.
     """
-    rows = [
-        Interval(
-            int(match["accepted"]),
-            int(match["drafted"]),
-            decimals(match["rates"], source.where),
-        )
-        for match in _LOG.finditer(source.text)
-    ]
-    if not rows:
+    lines = _LINE.findall(source.text)
+    counted = [(line, match) for line in lines if (match := _LOG.search(line))]
+    if not counted:
         raise FileFormatError(
-            f"{source.where} has no line 'SpecDecoding metrics: ... Per-position acceptance rate: ...'"
+            f"{source.where} has no line 'SpecDecoding metrics: ... Accepted: N tokens, Drafted: N tokens'"
         )
-    return Imported(
-        source=f"vLLM log, {source.where}",
-        acceptance=(
-            pooled_survival(
-                rows, label=f"{len(rows)} intervals", meaning="Per-position acceptance rate: survival"
-            ),
-        ),
+    label = f"{len(counted)} intervals"
+    rows = [
+        Interval(int(match["accepted"]), int(match["drafted"]), decimals(rates["rates"], source.where))
+        for line, match in counted
+        if (rates := _RATES.search(line))
+    ]
+    found = (
+        pooled_survival(rows, label=label, meaning="Per-position acceptance rate: survival")
+        if len(rows) == len(counted)
+        else _pooled_length(counted, source, label)
     )
+    return Imported(source=f"vLLM log, {source.where}", acceptance=(found,))
+
+
+def _pooled_length(
+    counted: Sequence[tuple[str, re.Match[str]]], source: Source, label: str
+) -> AcceptanceRecord:
+    """Tokens per cycle without rates by position: 1 + accepted / cycles, with cycles = drafted / gamma."""
+    accepted, drafted = (sum(int(match[name]) for _, match in counted) for name in ("accepted", "drafted"))
+    gamma = source.draft_length or _draft_length(counted)
+    if gamma is None:
+        raise FileFormatError(
+            f"{source.where} has lines without rates by position, and their draft length does not follow "
+            "from what they print: give it (rooflines import vllm-log FILE --draft-length N)"
+        )
+    cycles = drafted / gamma
+    if cycles <= 0:
+        raise FileFormatError(f"{label}: nothing was drafted, so there is no acceptance to read")
+    return AcceptanceRecord.of_length(
+        1.0 + accepted / cycles,
+        label=label,
+        draft_length=gamma,
+        cycles=round(cycles),
+        meaning=f"Accepted and Drafted at {gamma} tokens a draft, bonus included",
+    )
+
+
+def _draft_length(counted: Sequence[tuple[str, re.Match[str]]]) -> int | None:
+    """The whole (mean length - 1) drafted / accepted on which all lines that can tell agree."""
+    found = set()
+    for line, match in counted:
+        length, accepted, drafted = _LENGTH.search(line), int(match["accepted"]), int(match["drafted"])
+        if length is None or not accepted:
+            continue
+        per_token = drafted / accepted
+        gamma = (float(length["length"]) - 1.0) * per_token
+        if abs(gamma - round(gamma)) > _HALF_A_DIGIT * per_token + 1e-9 or round(gamma) < 1:
+            return None
+        found.add(round(gamma))
+    return found.pop() if len(found) == 1 else None
 
 
 def _label(record: Record, index: int) -> str:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Final
 
 from rooflines.errors import InputError, UnknownNameError
+from rooflines.models.catalogue import list_presets, plain_name
 from rooflines.speculation.drafters import (
     dflash,
     dspark,
@@ -70,6 +71,10 @@ def make_drafter(text: str, target: Deployment, read_steps: ReadSteps | None = N
         if elsewhere is not None:
             raise UnknownNameError(
                 "drafter", name, (), f"(a plan calls it {elsewhere}; known kinds: {known})"
+            )
+        if not rest and plain_name(name) in map(plain_name, list_presets()):
+            raise UnknownNameError(
+                "drafter", name, (), f"(it is a model: write independent:{name.strip()} to draft with it)"
             )
         raise UnknownNameError("drafter", name, KINDS, f"(write KIND:MODEL; known kinds: {known})")
     model, parameters = _split(rest, text)

@@ -479,3 +479,29 @@ def test_a_request_rate_without_limit_can_be_written_as_json(tmp_path, rate):
     found = import_file("vllm-serve", file)
     assert found.settings["request_rate"] == "inf"
     json.dumps(found.model_dump(mode="json"), allow_nan=False)
+
+
+LINE = "INFO SpecDecoding metrics: {length}Accepted: {accepted} tokens, Drafted: {drafted} tokens, Rate: 1%\n"
+
+
+def test_lines_of_vllm_without_rates_by_position_are_read_by_their_lengths(tmp_path):
+    """Tokens per cycle of both: 1 + (470 + 400) / ((1000 + 1000) / 3)."""
+    path = tmp_path / "old.log"
+    lines = [("Mean acceptance length: 2.41, ", 470, 1000), ("Mean acceptance length: 2.20, ", 400, 1000)]
+    path.write_text(
+        "".join(LINE.format(length=one, accepted=two, drafted=three) for one, two, three in lines)
+    )
+    (found,) = import_file("vllm-log", path).acceptance
+    assert found.text == "accepted-length:2.305@3"
+    assert found.cycles == 667
+    assert acceptance_text_from(path) == found.text
+
+
+@pytest.mark.parametrize("length", ["", "Mean acceptance length: 2.50, "])  # 3.19 drafted a cycle
+def test_where_lines_do_not_tell_the_draft_length_it_must_be_given(tmp_path, length):
+    path = tmp_path / "older.log"
+    path.write_text(LINE.format(length=length, accepted=470, drafted=1000))
+    with pytest.raises(FileFormatError, match=r"give it .*--draft-length N"):
+        import_file("vllm-log", path)
+    (found,) = import_file("vllm-log", path, draft_length=4).acceptance
+    assert found.text == "accepted-length:2.88@4"
