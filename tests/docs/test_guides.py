@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 
 import pytest
 from click.testing import CliRunner
@@ -129,3 +130,15 @@ def test_shell_completion_answers(shell, root):
     result = subprocess.run([program], env=variables, capture_output=True, text=True, check=False, timeout=30)  # noqa: S603 - our own program
     assert "capacity" in result.stdout
     assert "plan" not in result.stdout
+
+
+def test_pages_install_extras_that_exist_and_notebooks_the_one_that_they_import(root):
+    with (root / "pyproject.toml").open("rb") as file:
+        extras = tomllib.load(file)["project"]["optional-dependencies"]
+    pages = {page.name: page.read_text(encoding="utf-8") for page in (root / "docs").glob("*.md")}
+    named = {name: set(re.findall(r"pip install '\.\[(\w+)\]'", text)) for name, text in pages.items()}
+    assert set().union(*named.values()) <= set(extras)
+    (extra,) = named["guides.md"]
+    assert "marimo" in {re.split(r"[<>=\[]", requirement)[0] for requirement in extras[extra]}
+    for notebook in (root / "notebooks").glob("*.py"):
+        assert notebook.read_text(encoding="utf-8").startswith("import marimo\n")

@@ -9,6 +9,7 @@ import pytest
 # Options of other programs, by the page that names them.
 FOREIGN = {
     "CONTRIBUTING.md": {"--check"},
+    "docs/capacity.md": {"--enable-mixed-chunk", "--scheduler-recv-interval"},
     "docs/drafters.md": {"--speculative-num-draft-tokens"},
     "docs/explorer.md": {"--no-install-recommends", "--prefix", "--yes"},
     "docs/published.md": {"--parallel"},
