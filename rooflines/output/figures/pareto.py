@@ -47,8 +47,6 @@ def draw_pareto(
     """
     if not rows:
         raise InputError("there is nothing to draw: no option carries a load")
-    from matplotlib.ticker import LogLocator, NullLocator
-
     options = list(dict.fromkeys(row["option"] for row in rows))
     drafters = list(dict.fromkeys(row["drafter"] for row in rows))
     labels: list[tuple[float, float, str]] = []
@@ -81,6 +79,19 @@ def draw_pareto(
                 for spot, row in zip(spots, line, strict=True)
                 if row["batch"] in nearest
             ]
+    _scales(axis)
+    points += _stars(axis, loaded)
+    if promised_s is not None:
+        words = f"{format_quantity(promised_s, 's')} a token, as promised"
+        axis.axvline(1.0 / promised_s, color=BLACK, linewidth=0.8, linestyle=DASHES[3], label=words)
+    axis.legend(loc="lower left")
+    for text in place_labels(axis, labels, points):
+        text.set_color(colours[text.xy])
+
+
+def _scales(axis: Axes) -> None:
+    from matplotlib.ticker import LogLocator, NullLocator
+
     axis.set_xscale("log")
     axis.set_yscale("log")
     for one in (axis.xaxis, axis.yaxis):
@@ -89,13 +100,6 @@ def draw_pareto(
         one.set_minor_locator(NullLocator())
     axis.set_xlabel("tokens/s per user")
     axis.set_ylabel("tokens/s per card")
-    points += _stars(axis, loaded)
-    if promised_s is not None:
-        words = f"{format_quantity(promised_s, 's')} a token, as promised"
-        axis.axvline(1.0 / promised_s, color=BLACK, linewidth=0.8, linestyle=DASHES[3], label=words)
-    axis.legend(loc="lower left")
-    for text in place_labels(axis, labels, points):
-        text.set_color(colours[text.xy])
 
 
 def _stars(axis: Axes, loaded: Sequence[Row]) -> list[tuple[float, float]]:
