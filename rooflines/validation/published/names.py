@@ -11,7 +11,7 @@ from typing import Final
 
 from rooflines.errors import InputError, RooflinesError
 from rooflines.hardware.catalogue import load_hardware
-from rooflines.models.catalogue import resolve_preset
+from rooflines.models.catalogue import RELEASES, resolve_preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ _DEVICES: Final = {
 
 
 # Releases of one shape, and spellings of a family.
-_RELEASE: Final = re.compile(r"-(?:2507|0324|0528|0711|0905)$")
+_RELEASE: Final = re.compile(rf"-(?:{'|'.join(RELEASES)})$")
 _FAMILY: Final = re.compile(r"^llama-?(?=\d)")
 _STORED: Final = re.compile(r"-(fp8|nvfp4)$")
 # Makers whose checkpoints named FP8 hold a scale for each 128 x 128 block (their model cards).
