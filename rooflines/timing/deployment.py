@@ -81,8 +81,10 @@ class Deployment:
 
     @property
     def basis(self) -> str:
-        """What its times rest on: the constants of the machine, and how experts are hit."""
-        return "; ".join(filter(None, (self.machine.basis, self.assumed_routing)))
+        """What its times rest on: the constants of the machine that it uses, and how experts are hit."""
+        passes = (self.decode(1.0, 1.0), self.prefill(1.0, 1.0))
+        classes = {time.operator.kind for one in passes for time in one.operators}
+        return "; ".join(filter(None, (self.machine.basis_for(classes), self.assumed_routing)))
 
     @property
     def assumed_routing(self) -> str | None:

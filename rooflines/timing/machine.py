@@ -6,7 +6,7 @@ that nobody measured here; what a profile measured on the machine itself sustain
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from functools import cache
 from typing import Final
@@ -20,6 +20,14 @@ from rooflines.hardware.profile import HardwareProfile
 
 # Over PCIe there is no custom kernel: NCCL's 12-24 us, and 0.05-0.5 of the link depending on its topology.
 _COLLECTIVE_PCIE: Final = Constants(0.3, 1.0, 20e-6, 1.0)
+# Operator classes whose names say too little to a reader.
+_IN_WORDS: Final = {
+    "small": "embedding and sampling",
+    "moe": "mixtures of experts",
+    "recurrent": "recurrent layers",
+    "linear": "linear layers",
+    "collective": "collectives",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +37,28 @@ class Machine:
     Attributes:
         profile: datasheet facts.
         constants: constants of an operator on this device.
-        basis: what the constants rest on, for the reader of a result.
+        rests: what the constants rest on, for the reader of a result.
         overhead_s: host time per pass that overlaps nothing (s).
         calibration: where constants and their errors are stated; None for the textbook.
+        lacking: operator classes that the calibration has no constants of.
     """
 
     profile: HardwareProfile
     constants: Callable[[Operator], Constants]
-    basis: str
+    rests: str
     overhead_s: float = 0.0
     calibration: Calibration | None = None
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def basis(self) -> str:
+        """What times of any pass rest on."""
+        return self.basis_for(self.lacking)
+
+    def basis_for(self, classes: Container[str]) -> str:
+        """What times of passes rest on that have operators of these classes alone."""
+        found = [_IN_WORDS.get(name, name.replace("_", " ")) for name in self.lacking if name in classes]
+        return f"{self.rests}; transferable defaults for {', '.join(found)}" if found else self.rests
 
     def errors_of(self, operator: Operator) -> OperatorConstants | None:
         """The entry whose residuals tell how wrong the time of an operator is; None for the textbook.
@@ -155,22 +175,19 @@ def calibrated_machine(
         return table[key] or default.constants(operator)
 
     host_s = calibration.host_overhead_s if overhead_s is None else overhead_s
-    return Machine(profile, constants, _basis(profile, calibration), host_s, calibration)
+    known = {entry.operator for entry in calibration.operators}
+    lacking = tuple(name for name in CLASSES if name not in known)
+    return Machine(profile, constants, _rests(profile, calibration), host_s, calibration, lacking)
 
 
-def _basis(profile: HardwareProfile, calibration: Calibration) -> str:
-    """What a calibration rests on, and which classes it says nothing of."""
+def _rests(profile: HardwareProfile, calibration: Calibration) -> str:
+    """What a calibration rests on."""
     bases = {entry.provenance.basis for entry in calibration.operators}
     if bases <= {"judged", "class"}:
-        rests = f"constants from {calibration.stack} ({calibration.name}): {profile.id} is not measured"
-    elif calibration.device == profile.id:
-        rests = f"calibrated with {calibration.stack} ({calibration.name})"
-    else:
-        rests = (
-            f"constants of {calibration.device}, a device of the same class, with {calibration.stack} "
-            f"({calibration.name}): {profile.id} itself is not measured"
-        )
-    lacking = [name for name in CLASSES if name not in {entry.operator for entry in calibration.operators}]
-    if not lacking:
-        return rests
-    return f"{rests}; transferable defaults for {', '.join(name.replace('_', ' ') for name in lacking)}"
+        return f"constants from {calibration.stack} ({calibration.name}): {profile.id} is not measured"
+    if calibration.device == profile.id:
+        return f"calibrated with {calibration.stack} ({calibration.name})"
+    return (
+        f"constants of {calibration.device}, a device of the same class, with {calibration.stack} "
+        f"({calibration.name}): {profile.id} itself is not measured"
+    )

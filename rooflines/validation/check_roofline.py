@@ -73,7 +73,7 @@ class Roofline:
         model = measured_model(inputs)
         if calibration.steps and not calibration.operators:
             basis = f"measured step times T(n) with {calibration.stack} ({calibration.name})"
-            machine = replace(default_machine(profile), basis=basis)
+            machine = replace(default_machine(profile), rests=basis)
             return cls(inputs, model, machine, StepTable.of(calibration.steps), _TABLE_SD)
         machine = calibrated_machine(profile, calibration)
         return cls(inputs, model, machine, Deployment(model, machine), _residual_sd(calibration))

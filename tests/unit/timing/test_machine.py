@@ -9,7 +9,9 @@ from rooflines.hardware.calibration import CLASSES, Calibration, OperatorConstan
 from rooflines.hardware.calibration_files import transferable_calibration
 from rooflines.hardware.catalogue import load_hardware
 from rooflines.hardware.constants import TEXTBOOK, Constants
+from rooflines.models.readers import read_model
 from rooflines.studies.serve import make_machine
+from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import (
     calibrated_machine,
     default_machine,
@@ -52,7 +54,23 @@ def test_measured_classes_have_their_constants_and_others_the_medians():
     attention = Operator("attention", "decode_attention", cost=None)
     assert machine.constants(attention) == default_machine(H100).constants(attention) != MINE
     assert "calibrated with engine 1.0" in machine.basis
-    assert "transferable defaults for decode attention, prefill attention, moe" in machine.basis
+    assert (
+        "transferable defaults for decode attention, prefill attention, mixtures of experts" in machine.basis
+    )
+
+
+def test_only_what_a_model_uses_is_said_to_lack_constants():
+    """llama-3.1-8b has neither experts nor recurrent layers, and runs on one device."""
+    machine = calibrated_machine(H100, calibration())
+    basis = Deployment(read_model("llama-3.1-8b"), machine).basis
+    assert basis.endswith(
+        "; transferable defaults for decode attention, prefill attention, embedding and sampling"
+    )
+    assert basis.startswith(machine.rests)
+    assert machine.basis_for(()) == machine.rests
+    experts = Deployment(read_model("qwen3-30b-a3b"), machine).basis
+    assert "mixtures of experts" in experts
+    assert "recurrent" not in experts
 
 
 def test_host_overhead_is_that_of_the_calibration_unless_given():
