@@ -125,12 +125,17 @@ def _files(device: str, field: str) -> list[Traversable]:
     return [one[-1] for one in sorted(found, key=lambda one: one[:-1])]
 
 
-def _head(file: Traversable) -> dict[str, Any]:
+def _head(file: Traversable) -> Mapping[str, Any]:
     """The keys of the top level, which precede the first table in TOML: the rest need not be parsed."""
+    return _parsed_head(_text(file).split("\n[", 1)[0], f"calibration {file}")
+
+
+@lru_cache(maxsize=512)
+def _parsed_head(text: str, where: str) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(_text(file).split("\n[", 1)[0])
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FileFormatError(f"calibration {file} is not valid TOML: {error}") from None
+        raise FileFormatError(f"{where} is not valid TOML: {error}") from None
 
 
 def preference(calibration: Calibration) -> tuple[int, int, tuple[int, ...], str]:

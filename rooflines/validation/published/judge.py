@@ -14,7 +14,7 @@ from rooflines.errors import CannotTellError
 from rooflines.rows import Columns, as_records
 from rooflines.validation.left_out import with_left_out
 from rooflines.validation.published.predict import ASSUMPTIONS, MachineOf, Predicted, predict_claims
-from rooflines.validation.published.rows import Unused, read_claims
+from rooflines.validation.published.rows import Claim, Unused, read_claims
 from rooflines.validation.published.sources import FIELD, PRODUCTION
 
 SCHEMA_VERSION: Final = 1
@@ -96,15 +96,16 @@ def validate_speedups(paths: Iterable[Path], machine_of: MachineOf) -> SpeedupVa
         FileFormatError: a file is no table of speedups.
         CannotTellError: no row can be priced.
     """
-    predicted: list[Predicted] = []
+    claims: list[Claim] = []
     unused: list[Unused] = []
     files = []
     for path in paths:
-        claims, out = read_claims(path)
-        found, unpriced = predict_claims(claims, machine_of)
-        predicted += found
-        unused += [*out, *unpriced]
+        read, out = read_claims(path)
+        claims += read
+        unused += out
         files.append(path.name)
+    predicted, unpriced = predict_claims(claims, machine_of)
+    unused += unpriced
     if not predicted:
         reasons = dict.fromkeys(one.reason for one in unused)
         raise CannotTellError(f"no row can be priced: {'; '.join(list(reasons)[:3])}")

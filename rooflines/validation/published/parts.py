@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
+from rooflines.costs.cost import Number
 from rooflines.estimates import Estimate, total
 from rooflines.speculation.cycle import CycleTimes
 from rooflines.timing.machine import Machine
@@ -19,6 +21,24 @@ PROMPT_LOG_SD: Final = 0.7
 # Eight rows in steps over one in llama.cpp's kernels for 4 bits: 1.70 on a DGX Spark, 2.39 on CUDA in field
 # reports (https://github.com/sudoingX/qwen38-mtp): ln 0.34 apart.
 ROWS_LOG_SD: Final = 0.34
+
+
+Errors = Mapping[str, Number]
+PassErrors = Mapping[str, Errors]
+
+
+def pass_errors(times: CycleTimes, machine: Machine) -> PassErrors:
+    """Standard deviations of ln(truth / time) of a plain step, a verify pass and a draft, by cause.
+
+    A draft is taken to err as a plain step does, part by part, since its passes are smaller ones of the same
+    kinds. Published rows ran other versions of engines than constants were fitted to.
+    """
+    # A deployment's times are those of its operators.
+    plain, verify = cast("PassTime", times.target), cast("PassTime", times.verify)
+    return {
+        name: pass_estimate(one, machine, name, software="engine").errors
+        for name, one in (("decode", plain), ("verify", verify), ("draft", plain))
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +88,13 @@ class Parts:
         """Tokens per cycle over its cost."""
         return self.tokens_per_cycle / self.cycle_cost
 
-    def estimate(self, times: CycleTimes, machine: Machine) -> Estimate:
+    def estimate(self, passes: PassErrors) -> Estimate:
         """The speedup with its errors by cause; those that act on a step and on a cycle alike cancel.
 
-        A draft is taken to err as a plain step does, part by part, since its passes are smaller ones of the
-        same kinds. Published rows ran other versions of engines than constants were fitted to.
+        Args:
+            passes: errors of `pass_errors`.
         """
-        # A deployment's times are those of its operators.
-        plain, verify = cast("PassTime", times.target), cast("PassTime", times.verify)
-        errors = {
-            name: dict(pass_estimate(one, machine, name, software="engine").errors)
-            for name, one in (("decode", plain), ("verify", verify), ("draft", plain))
-        }
+        errors: dict[str, Errors] = dict(passes)
         if self.launched:
             errors = {name: {f"host time by layer of {name}": HOST_LOG_SD} for name in errors}
             errors["verify"] = errors["decode"]  # the same layers, launched the same way

@@ -33,7 +33,7 @@ from rooflines.speculation.host import DEVICE_ALONE, CycleHost
 from rooflines.timing.deployment import Deployment
 from rooflines.timing.machine import Machine
 from rooflines.timing.roofline import PassTime
-from rooflines.validation.published.parts import Parts
+from rooflines.validation.published.parts import Parts, PassErrors, pass_errors
 from rooflines.validation.published.rows import Claim, Unused
 from rooflines.validation.published.sources import calibration_name
 
@@ -101,14 +101,33 @@ class Predicted:
         return self.claim.tokens_per_cycle / self.claim.speedup
 
 
+@dataclass(frozen=True, slots=True)
+class _Served:
+    """What claims of one configuration share, however many tokens their cycles yield.
+
+    Attributes:
+        target: as it is served.
+        times: of a step and of a cycle.
+        prompt_s: prefill that falls on one plain step (s).
+        errors: of the passes, by cause.
+    """
+
+    target: Deployment
+    times: CycleTimes
+    prompt_s: float
+    errors: PassErrors
+
+
 def predict_claims(claims: list[Claim], machine_of: MachineOf) -> tuple[list[Predicted], list[Unused]]:
     """Predict every claim; those that cannot be priced come back with the reason."""
     machines = cache(machine_of)
+    served = cache(lambda claim: _serve(claim, machines))
+    predicted = cache(lambda claim: _predict(claim, served(_configuration(claim))))
     found: list[Predicted] = []
     unused: list[Unused] = []
     for claim in claims:
         try:
-            found.append(predict_claim(claim, machines))
+            found.append(replace(predicted(_priced(claim)), claim=claim))
         except RooflinesError as error:
             unused.append(Unused(claim.file, claim.line, claim.source, str(error)))
     return found, unused
@@ -120,10 +139,29 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
     Raises:
         RooflinesError: it cannot be priced: nothing fits, or the drafter does not suit the target.
     """
+    return _predict(claim, _serve(_configuration(claim), machine_of))
+
+
+def _priced(claim: Claim) -> Claim:
+    """What a prediction depends on: claims that differ in the rest alone share one."""
+    return replace(claim, file="", line=0, url="", table="", task="", speedup=1.0, notes=())
+
+
+def _configuration(claim: Claim) -> Claim:
+    """What times of passes depend on: claims that differ in acceptance alone share them."""
+    return replace(_priced(claim), source="", acceptance="", tokens_per_cycle=1.0)
+
+
+def _serve(claim: Claim, machine_of: MachineOf) -> _Served:
     calibration = calibration_name(claim.device, claim.known.engine)
     target, drafter = _deployment(claim, machine_of(claim.device, calibration))
     context = CONTEXT if claim.context is None else claim.context
     times = cycle_times(target, drafter, float(claim.batch), context, float(claim.proposal.draft_length))
+    return _Served(target, times, _prompt_s(claim, target), pass_errors(times, target.machine))
+
+
+def _predict(claim: Claim, served: _Served) -> Predicted:
+    target, times = served.target, served.times
     rates = parse_rates(claim.acceptance)
     bare = cycle(times, rates)
     stated = _host(claim, target.parallelism.tensor)
@@ -137,11 +175,11 @@ def predict_claim(claim: Claim, machine_of: MachineOf) -> Predicted:
         verify_s=max(verify_s, unpacked_s) + _tree_s(times, claim, target) + _copied_s(times, claim),
         plain_host_s=float(host.plain_s),
         cycle_host_s=float(np.asarray(host.outside_s(claim.batch, claim.proposal.draft_length))),
-        prompt_s=_prompt_s(claim, target),
+        prompt_s=served.prompt_s,
         launched=host.layer_s > 0,
         unpacked=unpacked_s > verify_s,
     )
-    low, high = parts.estimate(times, target.machine).interval()
+    low, high = parts.estimate(served.errors).interval()
     return Predicted(
         claim=claim,
         parts=parts,

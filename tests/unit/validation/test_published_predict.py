@@ -12,6 +12,7 @@ import pytest
 from rooflines.costs.routing import SHARED_EXPERTS, UNIFORM
 from rooflines.engines.host import host_time
 from rooflines.errors import InputError
+from rooflines.speculation.cycle import cycle_times
 from rooflines.studies.serve import make_machine
 from rooflines.timing.deployment import Deployment
 from rooflines.validation.published import predict
@@ -187,6 +188,38 @@ def test_what_cannot_be_priced_comes_back_with_its_line(chain):
     assert len(found) == 1
     assert unused[0].line == odd.line
     assert "vocabulary" in unused[0].reason
+
+
+def test_claims_that_share_a_prediction_get_the_one_of_their_own(chain):
+    """What is computed once for several rows is what each would get alone."""
+    length = chain.proposal.draft_length
+    alike = [
+        chain,
+        replace(chain, line=chain.line + 1, speedup=9.0, task="another"),
+        replace(chain, acceptance=f"accepted-length:1.5@{length}", tokens_per_cycle=1.5),
+        replace(chain, batch=8),
+        replace(chain, source="another"),
+        replace(chain, known=replace(chain.known, whole_requests=False)),
+    ]
+    found, unused = predict_claims(alike, machine)
+    assert not unused
+    assert [one.claim for one in found] == alike
+    assert found == [predict_claim(one, machine) for one in alike]
+    assert len({one.speedup for one in found}) >= 4
+
+
+def test_a_configuration_is_priced_once(chain, monkeypatch):
+    priced = []
+
+    def counted(*given):
+        priced.append(given)
+        return cycle_times(*given)
+
+    monkeypatch.setattr("rooflines.validation.published.predict.cycle_times", counted)
+    other = replace(chain, acceptance=f"accepted-length:1.5@{chain.proposal.draft_length}")
+    found, _ = predict_claims([chain, other, replace(chain, batch=2)], machine)
+    assert len(priced) == 2
+    assert found[0].parts.step_s == found[1].parts.step_s < found[2].parts.step_s
 
 
 def test_a_context_that_is_stated_is_used(chain):
