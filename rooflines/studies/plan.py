@@ -16,7 +16,7 @@ from rooflines.speculation.branches import BranchAcceptance
 from rooflines.speculation.crossover import Crossover
 from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_acceptance import GivenAcceptance, assign_acceptance
-from rooflines.studies.plan_advice import reasons, recommend
+from rooflines.studies.plan_advice import reach_of, reasons, recommend
 from rooflines.studies.plan_memory import misfit_words
 from rooflines.studies.plan_price import LARGEST_SEARCHED, SCHEDULE_SLACK, price, schedule
 from rooflines.studies.plan_question import LONGEST_CONTEXT, normal_fields, require_question
@@ -235,10 +235,11 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
     rows = [row for one in priced for row in one.rows]
     memory = [row for one in priced for row in one.memory]
     trees = [row for one in priced for row in one.best_trees]
-    measured = {
-        drafter.name: one.by_depth.measured_length for drafter, one in zip(drafters, given, strict=True)
+    reach = {
+        drafter.name: reach_of(drafter, question.draft_lengths, one.by_depth.measured_length)
+        for drafter, one in zip(drafters, given, strict=True)
     }
-    recommendation = [recommend(batch, [*rows, *trees], memory, measured) for batch in question.batches]
+    recommendation = [recommend(batch, [*rows, *trees], memory, reach) for batch in question.batches]
     scheduled = schedule(priced)
     ends = [one.crossover.batch for one in priced]
     end = None if None in ends else max(batch for batch in ends if batch is not None)

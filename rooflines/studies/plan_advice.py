@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from rooflines.speculation.drafters.base import Drafter
 from rooflines.studies.plan_words import cycle_words
 
 Row = dict[str, Any]
@@ -18,6 +20,7 @@ _UNKNOWN: Final = (
     "speedup_high",
     "certain",
     "measured_length",
+    "longest_compared",
     "break_even_acceptance",
     "break_even_cost_ratio",
 )
@@ -29,16 +32,42 @@ def best_row(batch: int, rows: Iterable[Row]) -> Row | None:
     return max(here, key=lambda row: (row["speedup"], -row["draft_length"])) if here else None
 
 
-def recommend(
-    batch: int, rows: Iterable[Row], memory: Sequence[Row], measured: Mapping[str, int | None]
-) -> Row:
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far what is known of a drafter reaches.
+
+    Attributes:
+        measured: draft length up to which its acceptance was measured; None without an end.
+        compared: the longest draft of those compared, where it could draft more; None where it could not, or
+            was asked for one length alone.
+    """
+
+    measured: int | None
+    compared: int | None
+
+
+def reach_of(drafter: Drafter, asked: Sequence[int], measured: int | None) -> Reach:
+    """How far what is known of a drafter reaches.
+
+    Args:
+        drafter: who proposes.
+        asked: draft lengths to compare.
+        measured: draft length up to which its acceptance was measured; None without an end.
+    """
+    longest = max(drafter.draft_lengths(asked))
+    more = longest + 1 in drafter.draft_lengths((longest + 1,))
+    several = len({length for length in asked if length > 0}) > 1
+    return Reach(measured, longest if more and several else None)
+
+
+def recommend(batch: int, rows: Iterable[Row], memory: Sequence[Row], reach: Mapping[str, Reach]) -> Row:
     """The best of all drafters, draft lengths and trees at one batch; plain decoding where none wins.
 
     Args:
         batch: B.
         rows: of the plan, best trees included.
         memory: of the plan.
-        measured: by drafter, the draft length up to which its acceptance was measured; None without an end.
+        reach: of what is known of each drafter.
     """
     best = best_row(batch, rows)
     room = max(row["largest_batch"] for row in memory if row["batch"] == batch)
@@ -46,17 +75,19 @@ def recommend(
     if best is None:
         return {**answer, "speculate": False, **dict.fromkeys(_UNKNOWN)}
     wins = best["speedup"] > 1.0 and best["draft_length"] > 0
+    known = reach[best["drafter"]]
     return {
         **answer,
         "speculate": wins,
         "drafter": best["drafter"],
         "draft_length": best["draft_length"] if wins else 0,
-        "verify_width": best["verify_width"] if wins else 1.0,
+        "verify_width": best["verify_width"] if wins else 1,
         "speedup": best["speedup"],
         "speedup_low": best["speedup_low"],
         "speedup_high": best["speedup_high"],
         "certain": _certain(best),
-        "measured_length": measured[best["drafter"]] if wins and best["extrapolated"] else None,
+        "measured_length": known.measured if wins and best["extrapolated"] else None,
+        "longest_compared": wins and best["draft_length"] == known.compared,
         "break_even_acceptance": best["break_even_acceptance"],
         "break_even_cost_ratio": best["break_even_cost_ratio"],
     }

@@ -44,7 +44,7 @@ SCHEDULE_SLACK: Final = 0.1
 # the premium of a verify pass is off in the median (1.3 to 5 %, reports/accuracy): edges of tiles gain less.
 _STEADINESS: Final = Steadiness(SCHEDULE_SLACK, shorter=0.01, longer=0.05)
 # Columns that hold even where the configuration does not fit.
-_WITHOUT_TIME: Final = ("acceptance", "tokens_per_cycle", "extrapolated")
+_WITHOUT_TIME: Final = ("accepted_per_drafted", "tokens_per_cycle", "extrapolated")
 Grid = np.ndarray[tuple[int, ...], Any]
 
 
@@ -84,7 +84,7 @@ class Searched:
     """
 
     batches: BatchSearch
-    verify_widths: tuple[float, ...]
+    verify_widths: tuple[int, ...]
     crossover: Crossover
 
 
@@ -233,7 +233,7 @@ def _searched(how: Pricing, drafter: Drafter, lengths: Sequence[int], room: int)
     widths = np.minimum(drafter.draft(1.0, context, gammas).verify_width, most) if gammas.size else gammas
     return Searched(
         found,
-        tuple(np.broadcast_to(widths, gammas.shape).tolist()),
+        tuple(round(float(width)) for width in np.broadcast_to(widths, gammas.shape)),
         end_of(found, timer, drafter, context, verify_length=verified),
     )
 
@@ -270,7 +270,7 @@ def _grids(
     tau, length = np.asarray(outcome.tokens_per_cycle), np.asarray(outcome.draft_length)
     free_verify = tau / (length * outcome.cost_ratio + 1.0)
     grids = {
-        "acceptance": (tau - 1.0) / np.maximum(length, 1.0),
+        "accepted_per_drafted": (tau - 1.0) / np.maximum(length, 1.0),
         "tokens_per_cycle": tau,
         "target_step_s": outcome.target_step_s,
         "draft_s": outcome.draft_s,
@@ -318,7 +318,7 @@ def _rows(
                 "batch": batch,
                 "context": question.context,
                 "draft_length": draft_length,
-                "verify_width": _cell(grids["verify_width"][i, j]),
+                "verify_width": round(float(grids["verify_width"][i, j])),
             }
             for key, grid in grids.items():
                 if key not in row:
@@ -369,7 +369,7 @@ def schedule(priced: Sequence[Priced]) -> list[dict[str, Any]]:
     longest = max((found.batches.largest_batch for _, found in searches), default=0)
     if not longest:
         return []
-    choices: list[tuple[str | None, int, float]] = [(None, 0, 1.0)]
+    choices: list[tuple[str | None, int, int]] = [(None, 0, 1)]
     columns = [np.ones(longest)]
     for name, one in searches:
         widths = zip(one.batches.draft_lengths, one.verify_widths, strict=True)

@@ -56,6 +56,11 @@ def answer_text(
         sentences += [_sentence(group, with_name=several, why=reasons or {}) for group in groups]
     else:
         sentences += _by_schedule(recommendation, schedule, slack, with_name=several)
+    edge = [entry["batch"] for entry in recommendation if entry["longest_compared"]]
+    if edge:
+        sentences.append(
+            f"At {_lower(_batches(edge))} that is the longest draft compared: longer ones may gain more."
+        )
     last = max(ends, key=lambda end: end[1].batch or end[1].searched_to)[1]
     if not any(entry["fits"] for entry in recommendation):
         return " ".join([*sentences, *([f"{misfit[0].upper()}{misfit[1:]}."] if misfit else [])])

@@ -29,6 +29,7 @@ def entry(batch, **changes):
         "speedup_high": None,
         "certain": None,
         "measured_length": None,
+        "longest_compared": False,
         "break_even_acceptance": 0.4,
     }
     if "draft_length" in changes and "verify_width" not in changes:
@@ -93,6 +94,13 @@ def test_advice_that_differs_in_what_is_told_is_not_grouped(target):
     entries = [entry(batch, measured_length=None if batch < 3 else 3) for batch in (1, 2, 3, 4)]
     text = words(target, entries, [("d", Crossover(None, 64))])
     assert text.count("At batch ") == len(entries)
+
+
+def test_drafts_on_the_edge_of_those_compared_are_told_once(target):
+    entries = [entry(batch, draft_length=8, longest_compared=batch < 8) for batch in (1, 4, 8)]
+    text = words(target, entries, [("d", Crossover(None, 64))])
+    assert text.count("longest draft compared") == 1
+    assert "At batches 1, 4 that is the longest draft compared: longer ones may gain more." in text
 
 
 def test_a_tree_is_told_with_its_nodes(target):
