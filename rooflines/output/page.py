@@ -56,7 +56,7 @@ summary h2 { display: inline; }
   body { font-size: 10pt; }
   main { max-width: none; padding: 0; }
   .scroll { overflow: visible; background: none; }
-  table { font-size: 6.5pt; }
+  table { font-size: 7pt; }
   th, td { padding: .1rem .3rem; }
   td.long { min-width: 6rem; }
   th button { color: inherit; }
@@ -245,8 +245,5 @@ def _inputs(inputs: Mapping[str, object]) -> str:
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "not given"
-    if isinstance(value, list | tuple):
-        return ", ".join(str(item) for item in value)
-    return str(value)
+    items = value if isinstance(value, list | tuple) else [value]
+    return ", ".join(str(item) for item in items if item not in (None, "")) or "not given"

@@ -111,6 +111,12 @@ def test_lines_of_an_answer_stay_lines():
     assert re.search(r"\.answer \{[^}]*white-space: pre-line", html)
 
 
+def test_what_was_asked_without_a_value_was_not_given():
+    html = page_html(page(inputs={"a": None, "b": (), "c": ("", ""), "d": 0, "e": ("", "log.txt")}))
+    shown = dict(re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", html))
+    assert shown == {"a": "not given", "b": "not given", "c": "not given", "d": "0", "e": "log.txt"}
+
+
 def test_folded_tables_come_after_those_that_are_open():
     html = page_html(page())
     assert html.index("<h2>Rows</h2>") < html.index("<details><summary><h2>By load</h2></summary>")
