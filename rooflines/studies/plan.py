@@ -253,9 +253,7 @@ def plan_for(question: PlanQuestion, target: Deployment) -> Plan:
             reasons(question.batches, [*rows, *trees], always=timing.is_measured),
             schedule=scheduled,
             slack=SCHEDULE_SLACK,
-            misfit=None
-            if any(row["largest_batch"] for row in memory)
-            else misfit_words(question, target, drafters[0], question.drafters[0]),
+            misfit=_misfit(question, target, drafters, memory),
         ),
         recommendation=recommendation,
         crossover_batch=end,
@@ -313,6 +311,16 @@ def narrowed(plan: Plan, target: Deployment, batch: int) -> Plan:
         realities=here(plan.realities),
         marginal=here(plan.marginal),
     )
+
+
+def _misfit(
+    question: PlanQuestion, target: Deployment, drafters: Sequence[Drafter], memory: Sequence[dict[str, Any]]
+) -> str | None:
+    """Why nothing fits with the drafter that takes least, and what to change; None where something does."""
+    if any(row["largest_batch"] for row in memory):
+        return None
+    least, text = min(zip(drafters, question.drafters, strict=True), key=lambda one: one[0].weight_bytes())
+    return misfit_words(question, target, least, text)
 
 
 def _beyond_positions(question: PlanQuestion, target: Deployment) -> list[str]:
