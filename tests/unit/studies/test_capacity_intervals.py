@@ -213,3 +213,15 @@ def test_prefill_engines_that_cannot_keep_a_promise_are_no_answer():
         assert row["goodput_tokens_per_s_per_card"] == 0.0
         assert row["batch"] is None
     assert answer.text.count("cannot keep the promise at any load") == 2
+
+
+def test_beside_few_places_for_long_prompts_intervals_have_a_width_too():
+    asked = CapacityQuestion(
+        options=(ServedOption("h100-sxm5-80gb"),),
+        target="llama-3.1-8b",
+        prompt_tokens="100000",
+        output_tokens="200",
+    )
+    for row in make_capacity(asked).loads:
+        assert row["tpot_low_s"] < 0.95 * row["tpot_s"]
+        assert row["tpot_high_s"] is None or row["tpot_high_s"] > 1.05 * row["tpot_s"]
