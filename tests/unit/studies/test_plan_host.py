@@ -73,7 +73,9 @@ def test_each_drafter_has_what_was_measured_with_its_kind(bare):
     rows = {(row["drafter"], row["batch"]): row for row in plan.rows if row["draft_length"]}
     dflash, other = host_time("sglang", kind="dflash"), host_time("sglang", kind="eagle3")
     assert rows["eagle3", 32]["overhead_s"] == pytest.approx(other.time.cycle_s)
-    assert rows["dflash", 32]["overhead_s"] == pytest.approx(dflash.time.cycle_s + 32 * dflash.time.sequence_s)
+    assert rows["dflash", 32]["overhead_s"] == pytest.approx(
+        dflash.time.cycle_s + 32 * dflash.time.sequence_s
+    )
     assert dflash.source in plan.basis
     assert other.source in plan.basis
     assert plan.rows[0]["target_step_s"] == bare.rows[0]["target_step_s"]
