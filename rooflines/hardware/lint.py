@@ -37,6 +37,7 @@ _DENSE_RATE: Final = {
     "CDNA4": (4096, 256),
     "RDNA3": (512, 256),
     "Xe-HPC": (4096, 256),
+    "Xe2-HPG": (2048, 256),
     "Apple GPU": (256, 256),
 }
 _FP8_IS_TWICE_BF16: Final = ("Ada", "Hopper", "Blackwell")

@@ -22,7 +22,14 @@ Entry = tuple[str, str, str]
 # Devices of one architecture class, which take the constants of the measured one for want of their own: the
 # classes of the project's table of priors (same silicon, other memory, links or clocks).
 STANDS_FOR: Final[Mapping[str, tuple[str, ...]]] = {
-    "a100-sxm4-80gb": ("a100-sxm4-40gb", "a100-pcie-40gb", "a100-pcie-80gb"),
+    "a100-sxm4-80gb": (
+        "a100-sxm4-40gb",
+        "a100-pcie-40gb",
+        "a100-pcie-80gb",
+        "a800-sxm4-80gb",
+        "a800-pcie-80gb",
+        "a30",
+    ),
     "h100-sxm5-80gb": (
         "h100-pcie-80gb",
         "h100-nvl-94gb",
@@ -32,7 +39,7 @@ STANDS_FOR: Final[Mapping[str, tuple[str, ...]]] = {
         "gh200-96gb",
         "gh200-144gb",
     ),
-    "l40s": ("l4", "l40", "a10", "a10g", "a40"),
+    "l40s": ("l4", "l40", "a10", "a10g", "a40", "rtx-a6000"),
     "b200-sxm-180gb": ("b300-sxm",),
     "gb200": ("gb300",),
 }

@@ -56,7 +56,7 @@ def test_list_has_a_row_for_every_device(fmt):
 
 def test_list_for_machines_is_si_with_the_unit_in_the_name():
     by_id = {record["id"]: record for record in records("list")}
-    assert len(by_id) == 75
+    assert len(by_id) == 80
     h100 = by_id["h100-sxm5-80gb"]
     assert h100["memory_bytes"] == 81559 * 2**20
     assert h100["bandwidth_bytes_per_s"] == pytest.approx(3.35e12)
@@ -161,7 +161,7 @@ def test_an_unknown_format_is_refused():
 def test_lint_without_files_checks_all_profiles():
     result = run("lint")
     assert result.exit_code == 0
-    assert result.output.startswith("75 profiles: ")
+    assert result.output.startswith("80 profiles: ")
     assert result.output.endswith(", 0 fail\n")
 
 

@@ -146,9 +146,9 @@ def test_bad_input_is_one_line(folder, tmp_path):
 
 
 def test_a_table_of_which_nothing_can_be_judged_says_why(tmp_path):
-    file = tmp_path / "b60.csv"
+    file = tmp_path / "b61.csv"
     file.write_text(
-        "gpu,engine,engine_version,gemm_dtype,m,n,k,time_us\nb60,vllm,1,bfloat16,16,16384,8192,46\n",
+        "gpu,engine,engine_version,gemm_dtype,m,n,k,time_us\nb61,vllm,1,bfloat16,16,16384,8192,46\n",
         encoding="utf-8",
     )
-    assert "'b60' is in no profile" in refused("kernels", file, code=3)
+    assert "'b61' is in no profile" in refused("kernels", file, code=3)

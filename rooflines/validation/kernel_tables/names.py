@@ -17,18 +17,27 @@ _DEVICES: Final = {
     "a100_dgx": "a100-sxm4-80gb",
     "a100_pairwise_nvlink": "a100-sxm4-80gb",
     "a100_pcie": "a100-pcie-80gb",
+    "a800": "a800-sxm4-80gb",
     "h100": "h100-sxm5-80gb",
     "h100_dgx": "h100-sxm5-80gb",
     "h100_pcie": "h100-pcie-80gb",
+    "h20_sxm": "h20-96gb",
     "rtx_pro_6000_server": "rtx-pro-6000-blackwell",
 }
-# AIConfigurator's words: sq is SmoothQuant (8-bit integers on both sides), *_wo quantises weights only.
+# AIConfigurator's words: sq is SmoothQuant (8-bit integers on both sides), *_wo quantises weights only,
+# w4afp8 multiplies integers of 4 bits, one scale per 128, by 8-bit floats, and names that end in cutlass or
+# trtllm say the kernel (load_moe_data of https://github.com/ai-dynamo/aiconfigurator).
 _FORMATS: Final = {
     "fp8_block": "fp8-block",
     "int4_wo": "int4-g128",
     "int8_wo": "w8a16",
     "sq": "int8",
     "w4a16_mxfp4": "mxfp4",
+    "w4a16_mxfp4_cutlass": "mxfp4",
+    "w4a8_mxfp4_mxfp8": "mxfp4@fp8",
+    "w4a8_mxfp4_mxfp8_trtllm": "mxfp4@fp8",
+    "w4afp8": "int4-g128-sym@fp8",
+    "w8a8_int8": "int8",
 }
 
 

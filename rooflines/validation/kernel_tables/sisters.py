@@ -22,7 +22,17 @@ from rooflines.validation.kernel_tables.traps import plain_roofline_s
 
 # Devices of one silicon (the profiles' sources), each with its own memory, clocks and links.
 SILICON: Final[Sequence[frozenset[str]]] = (
-    frozenset({"a100-pcie-40gb", "a100-pcie-80gb", "a100-sxm4-40gb", "a100-sxm4-80gb"}),
+    frozenset(
+        {
+            "a100-pcie-40gb",
+            "a100-pcie-80gb",
+            "a100-sxm4-40gb",
+            "a100-sxm4-80gb",
+            "a30",
+            "a800-pcie-80gb",
+            "a800-sxm4-80gb",
+        }
+    ),
     frozenset(
         {
             "gh200-144gb",

@@ -76,6 +76,7 @@ _DEVICES: Final = {
     "a100 40gb": "a100-sxm4-40gb",
     "a100 80gb pcie": "a100-pcie-80gb",
     "a100-pcie": "a100-pcie-80gb",
+    "a800": "a800-sxm4-80gb",
     "apple m1 max": "m1-max",
     "apple m2": None,
     "apple m4": "m4",

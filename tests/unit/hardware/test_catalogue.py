@@ -31,7 +31,7 @@ def write(folder, name, text=None):
 
 def test_all_devices_are_listed_by_id_in_order():
     listed = list_hardware()
-    assert len(listed) == 75
+    assert len(listed) == 80
     assert list(listed) == sorted(set(listed))
     assert [file.name.removesuffix(".toml") for file in hardware_files()] == list(listed)
 
@@ -141,7 +141,7 @@ def test_a_users_folder_is_searched_before_the_shipped_profiles(mine):
     write(mine, "l4", 'id = "l4"\nname = "My L4"\n')
     assert load_hardware("card").name == load_hardware("old-faithful").name == "A card"
     assert load_hardware("l4").name == "My L4"
-    assert len(list_hardware()) == 76
+    assert len(list_hardware()) == 81
 
 
 def test_several_folders_can_be_named(tmp_path, monkeypatch):
@@ -156,7 +156,7 @@ def test_several_folders_can_be_named(tmp_path, monkeypatch):
 def test_other_files_in_a_folder_are_no_profiles(mine):
     (mine / "README.md").write_text("mine")
     (mine / "old.toml").mkdir()
-    assert len(list_hardware()) == 75
+    assert len(list_hardware()) == 80
 
 
 def test_a_name_that_two_profiles_claim_is_ambiguous(mine):

@@ -15,6 +15,10 @@ from rooflines.hardware.lint import RULES, lint_names, lint_profile
 # NVIDIA H100 datasheet (989.4 TFLOP/s bf16 dense, 3.35 TB/s), A100 datasheet (312 TFLOP/s; 2039, 1935 and
 # 1555 GB/s), H200 datasheet (989 TFLOP/s, 4.8 TB/s): https://resources.nvidia.com/en-us-gpu-resources.
 # TPU v5e 197 TFLOP/s and 819 GB/s: https://docs.cloud.google.com/tpu/docs/v5e.
+# A30 165 TFLOP/s and 933 GB/s: aiconfigurator-core 0.12.0, systems/a30.yaml. RTX A6000 154.8 TFLOP/s and 768
+# GB/s: https://www.microway.com/knowledge-center-articles/in-depth-comparison-of-nvidia-ampere-gpu-accelerators/.
+# Arc Pro B60 98.3 TFLOP/s and 456 GB/s: https://www.techpowerup.com/gpu-specs/arc-pro-b60.c4350 (20 Xe cores at
+# 2.4 GHz, 2048 FLOP per clock).
 # MI300X 1307.4 TFLOP/s and 5.3 TB/s: https://rocm.docs.amd.com/en/latest/conceptual/gpu-arch/mi300.html.
 RIDGES = {
     "h100-sxm5-80gb": 989.4 / 3.35,
@@ -24,12 +28,26 @@ RIDGES = {
     "h200-sxm-141gb": 989 / 4.8,
     "tpu-v5e": 197 / 0.819,
     "mi300x": 1307.4 / 5.3,
+    "a30": 56 * 2048 * 1.44 / 933,
+    "rtx-a6000": 84 * 1024 * 1.8 / 768,
+    "arc-pro-b60": 20 * 2048 * 2.4 / 456,
 }
 
 
 @pytest.mark.parametrize(("device", "ridge"), RIDGES.items())
 def test_ridge_points_are_those_of_the_datasheets(device, ridge):
     assert load_hardware(device).ridge_point("bf16") == pytest.approx(ridge, rel=2e-3)
+
+
+def test_an_a800_is_an_a100_with_a_slower_link():
+    """The maker's only change, says https://tweakers.net/nieuws/203182: 400 in place of 600 GB/s."""
+    for form in ("sxm4", "pcie"):
+        own, of_it = load_hardware(f"a800-{form}-80gb"), load_hardware(f"a100-{form}-80gb")
+        assert own.compute_units.value == of_it.compute_units.value
+        assert own.bandwidth_bytes_per_s == pytest.approx(of_it.bandwidth_bytes_per_s, rel=3e-3)
+        for dtype in ("tf32", "bf16", "fp16", "int8"):
+            assert own.peak_flop_per_s(dtype) == of_it.peak_flop_per_s(dtype)
+        assert own.interconnect_bytes_per_s * 3 == of_it.interconnect_bytes_per_s * 2
 
 
 def test_330_is_the_launch_time_bandwidth_of_an_h100_and_is_noted_not_used():

@@ -10,6 +10,7 @@ import pytest
 
 from rooflines.errors import FileFormatError
 from rooflines.validation.kernel_tables import read_kernel_table
+from rooflines.validation.kernel_tables.names import find_device, format_of
 
 GEMM = "gpu,engine,engine_version,gemm_dtype,m,n,k,time_us"
 
@@ -80,7 +81,7 @@ def test_unknown_devices_dtypes_and_impossible_times_are_left_out_with_a_reason(
     found = table(
         tmp_path,
         GEMM,
-        "b60,vllm,1,bfloat16,16,8192,8192,500",
+        "b61,vllm,1,bfloat16,16,8192,8192,500",
         "h100_sxm,vllm,1,fp11,16,8192,8192,50",
         "h100_sxm,vllm,1,bfloat16,16,8192,8192,0",
         "h100_sxm,vllm,1,bfloat16,16,8192,8192,-3",
@@ -89,10 +90,39 @@ def test_unknown_devices_dtypes_and_impossible_times_are_left_out_with_a_reason(
     )
     assert [len(rows.measured_s) for rows in found.groups] == [1]
     reasons = {one.reason: one.rows for one in found.left_out}
-    assert reasons["device 'b60' is in no profile"] == 1
+    assert reasons["device 'b61' is in no profile"] == 1
     assert reasons["dtype 'fp11' is not known"] == 1
     assert reasons["a size or time is not above zero"] == 2
     assert any("states no dense fp8 peak" in reason for reason in reasons)
+
+
+@pytest.mark.parametrize(
+    ("name", "device"),
+    [
+        ("a30", "a30"),
+        ("b60", "arc-pro-b60"),
+        ("h20_sxm", "h20-96gb"),
+        ("A800", "a800-sxm4-80gb"),
+        ("RTX A6000", "rtx-a6000"),
+    ],
+)
+def test_devices_that_tables_name_have_profiles(name, device):
+    assert find_device(name.lower()).id == device
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "arithmetic"),
+    [
+        ("w4afp8", 4 + 16 / 128, "fp8"),
+        ("w4a8_mxfp4_mxfp8", 4 + 8 / 32, "fp8"),
+        ("w4a16_mxfp4_cutlass", 4 + 8 / 32, "bf16"),
+        ("w8a8_int8", 8, "int8"),
+    ],
+)
+def test_words_for_dtypes_say_what_is_stored_and_what_it_is_multiplied_in(name, bits, arithmetic):
+    """Weights of 4 bits with a scale a group, and the wider operand's arithmetic."""
+    found = format_of(name)
+    assert (found.bits, found.arithmetic) == (bits, arithmetic)
 
 
 def test_cells_that_hold_no_number_are_named_and_cost_only_their_row(tmp_path):
