@@ -37,15 +37,17 @@ def plan_figure(plan: Plan) -> Figure:
         InputError: nothing of the plan fits in memory.
     """
     question = plan.question
-    wide = make_plan(replace(question, batches=_batches_up_to({row["largest_batch"] for row in plan.memory})))
+    ends = {row["largest_batch"] for row in plan.memory} - {0}
+    # Where nothing fits there is nothing to plan again either; drawing says so.
+    wide = make_plan(replace(question, batches=_batches_up_to(ends))) if ends else plan
     crossovers = {entry["drafter"]: entry["batch"] for entry in wide.crossovers}
     return speedup_figure(plan.rows, wide.rows, crossovers, _title(plan))
 
 
 def _batches_up_to(ends: set[int]) -> tuple[int, ...]:
     """Powers of two up to the largest of the ends, and the ends themselves."""
-    powers = {2**power for power in range(max(ends, default=1).bit_length())}
-    return tuple(sorted((powers | ends) - {0}))
+    powers = {2**power for power in range(max(ends).bit_length())}
+    return tuple(sorted(powers | ends))
 
 
 def _title(plan: Plan) -> str:

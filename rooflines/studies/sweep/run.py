@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rooflines.errors import CannotTellError, InputError
 from rooflines.studies.sweep.grid import SweepGrid
 from rooflines.studies.sweep.parts import Part, plan_parts, served
-from rooflines.studies.sweep.store import is_whole, open_folder, part_file, write_part
+from rooflines.studies.sweep.store import (
+    is_whole,
+    open_folder,
+    part_file,
+    remove_half_written,
+    write_part,
+)
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -131,6 +137,7 @@ def run_sweep(
             f"workers of {dask} wrote {len(todo)} parts that do not appear in {folder}: workers and this "
             "machine must share that folder under one path"
         )
+    remove_half_written(folder)
     seconds = time.perf_counter() - start_s
     return SweepOutcome(
         folder,

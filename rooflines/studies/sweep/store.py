@@ -78,14 +78,19 @@ def open_folder(folder: Path, grid: SweepGrid, parts: Sequence[Part], refused: S
                 f"{folder} holds the sweep of another grid, or of another version of rooflines: name another "
                 "folder, or remove this one"
             )
-        for left in folder.glob(".part-*"):
-            left.unlink(missing_ok=True)
+        remove_half_written(folder)
         return manifest
     if names:
         raise InputError(f"{folder} holds other files ({names[0]}, ...): name a new or empty folder")
     document = {"schema_version": SCHEMA_VERSION, "version": __version__, **asdict(manifest)}
     _write_whole(folder / MANIFEST, json.dumps(document, indent=1).encode())
     return manifest
+
+
+def remove_half_written(folder: Path) -> None:
+    """Remove what runs or workers left that died while they wrote; no reader looks at it."""
+    for left in folder.glob(".part-*"):
+        left.unlink(missing_ok=True)
 
 
 def read_manifest(folder: Path) -> Manifest:
