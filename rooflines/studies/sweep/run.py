@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 # Rows finished in this run, and all rows that it has to do.
 Told = Callable[[int, int], None]
+# How the C library of a worker keeps memory. Dask has it hand back what is free at once; arrays of every part
+# would be pages that the system has to clear again, which took two workers as long as one.
+_KEEPS_MEMORY: Final = {
+    "MALLOC_MMAP_THRESHOLD_": 2**25,  # more is refused by some (glibc, mallopt(3))
+    "MALLOC_TRIM_THRESHOLD_": 2**28,
+    "OMP_NUM_THREADS": 1,
+}
 # More processes than any machine has cores.
 _MOST_WORKERS: Final = 1024
 
@@ -211,6 +218,7 @@ def _client(workers: int, dask: str | None) -> Iterator[Client]:
     Raises:
         InputError: no scheduler answers.
     """
+    import dask as dask_settings
     from distributed import Client, LocalCluster
 
     if dask is not None:
@@ -221,12 +229,13 @@ def _client(workers: int, dask: str | None) -> Iterator[Client]:
         with client:
             yield client
         return
-    cluster = LocalCluster(
-        n_workers=workers,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=":0",
-        silence_logs=logging.CRITICAL,
-    )
+    with dask_settings.config.set({"distributed.nanny.pre-spawn-environ": _KEEPS_MEMORY}):
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            silence_logs=logging.CRITICAL,
+        )
     with cluster, Client(cluster) as client:
         yield client
