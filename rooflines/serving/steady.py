@@ -177,13 +177,14 @@ class _Averages:
             self.weights,
         )
 
-    def rate_per_s(self, decode_tokens: float, batch: float) -> float:
+    def rate_per_s(self, decode_tokens: float, batch: float, others: float = 1.0) -> float:
         """X of `completions_per_s`."""
         if batch <= 0:
             return 0.0
         whole = max(batch, 1.0)
         produced = batch * at(self.tokens, whole)
-        return produced / (decode_tokens * at(self.step_s, whole) + produced * at(self.extra_s, whole))
+        met_s = others * at(self.extra_s, whole)
+        return produced / (decode_tokens * at(self.step_s, whole) + produced * met_s)
 
     def first_token_s(self, rate_per_s: float, batch: float) -> float:
         """Wait for the chunks of other prompts and the prompt's own steps; infinite where prompts pile up."""
@@ -207,12 +208,18 @@ def at(values: Array, batch: float) -> float:
     return float(values[low] + (batch - low) * (values[high] - values[low]))
 
 
-def completions_per_s(curve: StepCurve, decode_tokens: float, batch: float) -> float:
+def completions_per_s(curve: StepCurve, decode_tokens: float, batch: float, others: float = 1.0) -> float:
     """Requests that `batch` sequences complete while each completed one is replaced (requests/s).
 
     X = b tau / (D T + b tau M): the time of D / tau steps shared by b sequences, and one prompt.
+
+    Args:
+        curve: the engine.
+        decode_tokens: D of the workload.
+        batch: b.
+        others: share of the prompts that a sequence meets; its own is none of them.
     """
-    return _Averages.of(curve).rate_per_s(decode_tokens, batch)
+    return _Averages.of(curve).rate_per_s(decode_tokens, batch, others)
 
 
 def closed_state(
@@ -223,14 +230,18 @@ def closed_state(
 ) -> ClosedState:
     """The state that `sequences` requests settle in when each is replaced as it ends.
 
-    The batch b is the fixed point of b + X(b) W(b) = sequences, W being the time before the first token;
-    the left side rises with b, so the bracket 0..sequences holds one.
+    The batch b is the fixed point of b + X(b) W(b) = C, the sequences inside, W being the time before the
+    first token; the left side rises with b, so the bracket 0..C holds one. A request meets the prompts of the
+    other C - 1 only, (C - 1) / C of all, waiting and decoding (P. J. Schweitzer's approximation of closed
+    networks, as in Y. Bard, Some extensions to multiclass queueing network analysis, 1979; exact for C = 1),
+    and prompts alone cannot take more than all of the time.
 
     Args:
         curve: the engine.
         decode_tokens: D of the workload.
         sequences: requests in the system; more than `max_sequences` wait outside.
-        first_token_s: W by X and b (s); None for prompts that come independently of each other.
+        first_token_s: W by the rate of the others' prompts and b (s); None for prompts that come apart from
+            each other.
 
     Raises:
         InputError: no sequences.
@@ -240,13 +251,16 @@ def closed_state(
     means = _Averages.of(curve)
     waits = first_token_s or means.first_token_s
     inside = min(float(sequences), float(curve.max_sequences))
+    others = max(1.0 - 1.0 / inside, 0.0)
 
     def beyond(batch: float) -> float:
-        rate = means.rate_per_s(decode_tokens, batch)
-        return batch + rate * waits(rate, batch) - inside
+        rate = means.rate_per_s(decode_tokens, batch, others)
+        if rate * at(means.work_s, max(batch, 1.0)) >= 1.0:
+            return math.inf
+        return batch + rate * waits(others * rate, batch) - inside
 
     batch = _zero(beyond, inside)
-    rate = means.rate_per_s(decode_tokens, batch)
+    rate = means.rate_per_s(decode_tokens, batch, others)
     tpot = batch / (rate * decode_tokens)
     return ClosedState(rate, batch, tpot, sequences / rate - decode_tokens * tpot)
 

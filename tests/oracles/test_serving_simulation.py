@@ -188,12 +188,12 @@ def test_saturation_rate(prompt, extra_s, most):
     assert saturation_per_s(curve, workload.decode_tokens) == pytest.approx(measured, rel=0.05)
 
 
-@pytest.mark.parametrize(("most", "share"), [(1, 0.65), (3, 0.83), (8, 0.91)])
-def test_few_places_for_long_prompts_saturate_later_than_predicted(most, share):
-    """As docs/capacity.md states it: the safe side, and how far off."""
+@pytest.mark.parametrize(("most", "apart"), [(1, 0.05), (2, 0.08), (3, 0.08), (8, 0.05)])
+def test_few_places_for_long_prompts_saturate_as_predicted(most, apart):
+    """As docs/capacity.md states how far off it is."""
     workload, curve = _workload("32768", "129"), _additive(most, 32768.0, 2048.0, 1.6)
     measured = _saturated(_simulation(curve, 2048.0, 32768.0, 1), workload, 800)
-    assert saturation_per_s(curve, workload.decode_tokens) == pytest.approx(share * measured, rel=0.02)
+    assert saturation_per_s(curve, workload.decode_tokens) == pytest.approx(measured, rel=apart)
 
 
 @pytest.mark.parametrize("sequences", [2, 16, 48])

@@ -169,13 +169,27 @@ def test_a_number_of_sequences_must_be_positive(linear_curve, sequences):
     ids=["prompts", "no prompts", "prompts alone saturate it"],
 )
 def test_every_request_decodes_or_waits_for_its_first_token(linear_curve, sequences, given):
-    """Little's law at the fixed point, to the last bits, on both sides of the pole where prompts pile up."""
+    """Little's law at the fixed point, to the last bits, or prompts that take all of the time."""
     curve = linear_curve(**given)
-    state = closed_state(curve, D, sequences)
-    rate = completions_per_s(curve, D, state.batch)
+    state, others = closed_state(curve, D, sequences), 1.0 - 1.0 / sequences
+    rate = completions_per_s(curve, D, state.batch, others)
     assert state.rate_per_s == rate
-    waiting = rate * prompt_wait(curve)(rate, state.batch)
-    assert state.batch + waiting == pytest.approx(sequences, rel=1e-12)
+    waiting = rate * prompt_wait(curve)(others * rate, state.batch)
+    prompts_s = at(curve.chunk_share * curve.step_s + curve.extra_s, max(state.batch, 1.0))
+    if rate * prompts_s < 1.0 - 1e-9:
+        assert state.batch + waiting == pytest.approx(sequences, rel=1e-12)
+    else:
+        assert rate * prompts_s == pytest.approx(1.0)
+        assert state.batch + waiting < sequences
+
+
+def test_a_request_alone_waits_for_nobody(linear_curve):
+    """One place: its own prompt and its own steps, one after the other."""
+    curve = linear_curve(extra_s=2.0, chunks=20.0, share=20.0)
+    own_s = float(curve.prompt_s[1] @ curve.prompt_weights) + D * curve.step_s[1]
+    state = closed_state(curve, D, 1.0)
+    assert 1.0 / state.rate_per_s == pytest.approx(own_s)
+    assert state.tpot_s == pytest.approx(curve.step_s[1])
 
 
 def test_a_fixed_point_at_the_pole_is_found(linear_curve):
