@@ -104,7 +104,7 @@ def test_more_tokens_a_step_carry_more(curve, tokens, factor):
     from dataclasses import replace
 
     quicker = replace(curve, tokens_per_step=curve.tokens_per_step * factor)
-    assert saturation_per_s(quicker, tokens) >= saturation_per_s(curve, tokens)
+    assert saturation_per_s(quicker, tokens) >= saturation_per_s(curve, tokens) * (1 - 1e-9)
 
 
 @settings(max_examples=25)
