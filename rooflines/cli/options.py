@@ -163,6 +163,16 @@ def emit_answer(
         emit(text(), output)
 
 
+def emit_rows(columns: Callable[[], Columns], rows_file: Path | None) -> None:
+    """Write the CSV file that `rows_option` names, if it names one.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    if rows_file is not None:
+        emit(render(columns(), "csv"), rows_file)
+
+
 def emit(text: str, output: Path | None) -> None:
     """Print, or write to a file whose folder must exist.
 

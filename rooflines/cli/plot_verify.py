@@ -12,7 +12,7 @@ from rooflines.cli.options import (
     architecture_options,
     calibration_option,
     deployment_options,
-    emit,
+    emit_rows,
     figure_option,
     parse_integers,
     rows_option,
@@ -66,7 +66,6 @@ def verify_command(
     """Draw the time of a verify pass in plain steps against its positions."""
     from rooflines.output.figures.style import figure_style, file_type, save_figure
     from rooflines.output.figures.verify_cost import verify_cost_figure
-    from rooflines.output.tables import render
     from rooflines.rows import as_columns
     from rooflines.studies.serve import make_deployment, make_machine
     from rooflines.studies.verify_cost import verify_rows
@@ -91,6 +90,5 @@ def verify_command(
     served = model if tp == 1 else f"{model} on {tp} devices"
     with figure_style():
         save_figure(verify_cost_figure(rows, f"Verifying for {served}, context {context}"), output)
-    if rows_file is not None:
-        emit(render(as_columns(rows), "csv"), rows_file)
+    emit_rows(lambda: as_columns(rows), rows_file)
     click.echo(f"wrote {output}")

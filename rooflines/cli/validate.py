@@ -9,8 +9,8 @@ import click
 
 from rooflines.cli.lazy import LazyGroup
 from rooflines.cli.options import (
-    emit,
     emit_answer,
+    emit_rows,
     files_argument,
     format_option,
     output_option,
@@ -64,13 +64,11 @@ def kernels(
     (docs/validation.md). Errors are given by device, engine, dtype, operator class and region, with the
     coverage of the 90 % intervals and the plain roofline beside them.
     """
-    from rooflines.output.tables import render
     from rooflines.output.validation_tables import kernel_validation_text
     from rooflines.validation.judge_tables import document, row_columns, validate_kernels, verdict_columns
 
     found = validate_kernels(files, calibration)
-    if rows_file is not None:
-        emit(render(row_columns(found), "csv"), rows_file)
+    emit_rows(lambda: row_columns(found), rows_file)
     emit_answer(
         fmt,
         output,

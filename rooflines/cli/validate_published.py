@@ -8,8 +8,8 @@ import click
 
 from rooflines.cli.options import (
     calibration_option,
-    emit,
     emit_answer,
+    emit_rows,
     files_argument,
     format_option,
     output_option,
@@ -32,7 +32,6 @@ def speedups(
     with rows that are impossible, rows that were left out, and what was assumed.
     """
     from rooflines.output.published_tables import speedups_text
-    from rooflines.output.tables import render
     from rooflines.studies.serve import make_machine
     from rooflines.validation.published.judge import (
         document,
@@ -44,8 +43,7 @@ def speedups(
     found = validate_speedups(
         files, lambda device, own: make_machine(device, own if calibration == "auto" else calibration)
     )
-    if rows_file is not None:
-        emit(render(row_columns(found), "csv"), rows_file)
+    emit_rows(lambda: row_columns(found), rows_file)
     emit_answer(
         fmt,
         output,
@@ -67,7 +65,6 @@ def acceptance(files: tuple[Path, ...], rows_file: Path | None, fmt: str, output
     draft length (docs/published.md).
     """
     from rooflines.output.published_tables import acceptance_document, acceptance_text
-    from rooflines.output.tables import render
     from rooflines.validation.published.acceptance import (
         row_columns,
         source_columns,
@@ -75,8 +72,7 @@ def acceptance(files: tuple[Path, ...], rows_file: Path | None, fmt: str, output
     )
 
     found = validate_acceptance(files)
-    if rows_file is not None:
-        emit(render(row_columns(found), "csv"), rows_file)
+    emit_rows(lambda: row_columns(found), rows_file)
     emit_answer(
         fmt,
         output,

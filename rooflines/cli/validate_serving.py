@@ -8,8 +8,8 @@ import click
 
 from rooflines.cli.options import (
     calibration_option,
-    emit,
     emit_answer,
+    emit_rows,
     files_argument,
     format_option,
     output_option,
@@ -38,7 +38,6 @@ def serving(
         serving_text,
         verdict_columns,
     )
-    from rooflines.output.tables import render
     from rooflines.studies.serve import make_machine
     from rooflines.validation.serving import judge_serving, predict_serving
     from rooflines.validation.serving_tables import read_serving
@@ -49,8 +48,7 @@ def serving(
         lambda device: make_machine(device, calibration),
         lambda device: make_machine(device, "textbook"),
     )
-    if rows_file is not None:
-        emit(render(row_columns(predicted, left_out), "csv"), rows_file)
+    emit_rows(lambda: row_columns(predicted, left_out), rows_file)
     emit_answer(
         fmt,
         output,
