@@ -116,10 +116,7 @@ def tensorrt_llm_start(served: Served) -> Started:
     lines += ["kv_cache_config:", f"  free_gpu_memory_fraction: {served.cache_share:.3f}"]
     cache = _cache(served, "TensorRT-LLM")
     lines += [f"  dtype: {cache}"] if cache else []
-    if served.weight_dtype != served.checkpoint_dtype:
-        notes.append(_from_checkpoint(served, "TensorRT-LLM"))
-    if served.kv_dtype and not cache:
-        notes.append(_no_cache(served, "TensorRT-LLM"))
+    notes += _unwritten(served, "TensorRT-LLM")
     return lines, [*notes, _limits("max_seq_len", "max_batch_size")]
 
 
@@ -131,10 +128,7 @@ def llama_cpp_start(served: Served) -> Started:
     flags += ["--cache-type-k", cache, "--cache-type-v", cache] if cache else []
     slot = f"{slots} slots of {served.positions} positions, the context planned and one cycle"
     notes = [f"--ctx-size is {slot}: raise it where requests are longer."]
-    if served.weight_dtype != served.checkpoint_dtype:
-        notes.append(_from_checkpoint(served, "llama.cpp"))
-    if served.kv_dtype and not cache:
-        notes.append(_no_cache(served, "llama.cpp"))
+    notes += _unwritten(served, "llama.cpp")
     if served.devices > 1:
         notes.append(
             f"The plan has {served.devices} devices side by side: llama.cpp gives each some of the layers, "
@@ -158,20 +152,15 @@ def _flag(name: str, count: int) -> list[str]:
 def _formats(served: Served, engine: str) -> Started:
     """Flags of the formats of weights and cache, and what there is no flag for."""
     flags: list[str] = []
-    notes: list[str] = []
     wanted, stored = served.weight_dtype, served.checkpoint_dtype
-    if wanted != stored:
-        if stored in _PLAIN and wanted in _ONLINE[engine]:
+    if wanted != stored and stored in _PLAIN:
+        if wanted in _ONLINE[engine]:
             flags += ["--quantization", _ONLINE[engine][wanted]]
-        elif stored in _PLAIN and wanted in _PLAIN:
+        elif wanted in _PLAIN:
             flags += ["--dtype", _PLAIN[wanted]]
-        else:
-            notes.append(_from_checkpoint(served, engine))
+    notes = _unwritten(served, engine, weights_written=bool(flags))
     cache = _cache(served, engine)
-    if cache:
-        flags += ["--kv-cache-dtype", cache]
-    elif served.kv_dtype:
-        notes.append(_no_cache(served, engine))
+    flags += ["--kv-cache-dtype", cache] if cache else []
     return flags, notes
 
 
@@ -179,19 +168,18 @@ def _cache(served: Served, engine: str) -> str | None:
     return _CACHES[engine].get(served.kv_dtype) if served.kv_dtype else None
 
 
-def _from_checkpoint(served: Served, engine: str) -> str:
-    return (
-        f"Serve a checkpoint in {served.weight_dtype}, as planned: {engine} takes the format of weights from "
-        f"it, and that of this one is {served.checkpoint_dtype}."
-    )
-
-
-def _no_cache(served: Served, engine: str) -> str:
-    return f"{engine} has no cache in {served.kv_dtype}, which the plan has: it knows {_known(engine)}."
-
-
-def _known(engine: str) -> str:
-    return ", ".join(_CACHES[engine].values())
+def _unwritten(served: Served, engine: str, *, weights_written: bool = False) -> list[str]:
+    """What is to be done about planned formats that no flag sets."""
+    notes = []
+    if served.weight_dtype != served.checkpoint_dtype and not weights_written:
+        notes.append(
+            f"Serve a checkpoint in {served.weight_dtype}, as planned: {engine} takes the format of "
+            f"weights from it, and that of this one is {served.checkpoint_dtype}."
+        )
+    if served.kv_dtype and not _cache(served, engine):
+        known = ", ".join(_CACHES[engine].values())
+        notes.append(f"{engine} has no cache in {served.kv_dtype}, which the plan has: it knows {known}.")
+    return notes
 
 
 def _limits(length: str, batch: str) -> str:
